@@ -19,8 +19,8 @@ import uvloop
 
 from paddock.host.ids import chance
 from paddock.ports import Batch, Store
-from paddock.rules.chain import SALTS_BYTES, Head, seal
-from paddock.rules.rows import AuditRow, Row, SessionRow
+from paddock.rules.log.chain import SALTS_BYTES, Head, seal
+from paddock.rules.rows.rows import AuditRow, Row, SessionRow
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.storage.chosen import store_at
 from postgres_server import new_server

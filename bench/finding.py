@@ -17,10 +17,10 @@ import uvloop
 from bench.history import row_of, sentence, timed
 from bench.stores import address
 from paddock.ports import Batch, Store
-from paddock.rules.chain import SALTS_BYTES, Head, seal
-from paddock.rules.rows import SessionDetailsRow, SessionRow
+from paddock.rules.log.chain import SALTS_BYTES, Head, seal
+from paddock.rules.rows.rows import SessionDetailsRow, SessionRow
+from paddock.rules.search.thread_search import ThreadQuery, thread_phrases
 from paddock.rules.session.facts import Event, Fact, Target
-from paddock.rules.thread_search import ThreadQuery, thread_phrases
 from paddock.storage.chosen import store_at
 
 CONVERSATIONS = 10_000

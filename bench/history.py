@@ -21,12 +21,12 @@ import uvloop
 
 from bench.report import Figure, Target
 from bench.stores import address
-from paddock.host.history import History
+from paddock.host.calls.history import History
 from paddock.ports import Batch, Store
-from paddock.rules.chain import SALTS_BYTES, Head, seal
-from paddock.rules.permissions import Grant, RunScope
-from paddock.rules.places import Place, View, cursor_of
-from paddock.rules.rows import SessionRow, TranscriptRow
+from paddock.rules.access.permissions import Grant, RunScope
+from paddock.rules.log.chain import SALTS_BYTES, Head, seal
+from paddock.rules.log.places import Place, View, cursor_of
+from paddock.rules.rows.rows import SessionRow, TranscriptRow
 from paddock.rules.session.facts import Event, Fact
 from paddock.rules.session.facts import Target as To
 from paddock.storage.chosen import store_at

@@ -25,10 +25,10 @@ from bench.paddock import paddock_launch
 from bench.servers import Server, cpu_of, serving
 from bench.verdicts import Line, shown
 from paddock.host.ids import chance
-from paddock.host.principals import DEV
+from paddock.host.people.principals import DEV
 from paddock.ports import Batch, Store
-from paddock.rules.chain import SALTS_BYTES, seal
-from paddock.rules.rows import SessionRow, TranscriptRow
+from paddock.rules.log.chain import SALTS_BYTES, seal
+from paddock.rules.rows.rows import SessionRow, TranscriptRow
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.ui_schema.compiler import compile_hints
 from paddock.settings import EMBEDDED

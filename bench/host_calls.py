@@ -27,26 +27,26 @@ import uvloop
 
 from bench.report import Figure, Target, table_of
 from bench.stores import address
-from paddock.host.agents import Agents
-from paddock.host.agents_file import parse_agents
-from paddock.host.arrivals import NewRun
-from paddock.host.artifacts import Artifacts
-from paddock.host.audit import Audit
-from paddock.host.host_calls import HostCalls
-from paddock.host.inbox import Inbox
-from paddock.host.live_run import LiveRun
-from paddock.host.principals import DEV
-from paddock.host.runner_state import RunnerState
-from paddock.host.runs import Runs
-from paddock.host.session_manager import SessionManager
-from paddock.host.sessions import Sessions
-from paddock.host.tails import Tails
+from paddock.host.agents.agents import Agents
+from paddock.host.agents.file import parse_agents
+from paddock.host.calls.artifacts import Artifacts
+from paddock.host.calls.host_calls import HostCalls
+from paddock.host.calls.state import RunnerState
+from paddock.host.conversations.inbox import Inbox
+from paddock.host.keeping.audit import Audit
+from paddock.host.people.principals import DEV
+from paddock.host.runs.live_run import LiveRun
+from paddock.host.runs.runs import Runs
+from paddock.host.session.arrivals import NewRun
+from paddock.host.session.manager import SessionManager
+from paddock.host.session.sessions import Sessions
+from paddock.host.streams.tails import Tails
 from paddock.ports import Caller, Store
-from paddock.rules.limits import Rates
-from paddock.rules.permissions import state_key
-from paddock.rules.rows import AuditRow, StateRow
-from paddock.runners.catalog import Catalog
+from paddock.rules.access.limits import Rates
+from paddock.rules.access.permissions import state_key
+from paddock.rules.rows.rows import AuditRow, StateRow
 from paddock.runners.gateway import Gateway
+from paddock.runners.installed.catalog import Catalog
 from paddock.settings import EMBEDDED
 from paddock.storage.chosen import store_at
 from paddock.storage.files import FileBlobs

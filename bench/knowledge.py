@@ -15,16 +15,16 @@ from pathlib import Path
 
 from bench.history import COMMON, ENGLISH, RARE, Times, timed
 from bench.verdicts import Line, shown
-from paddock.host.knowledge import KnowledgeCalls
+from paddock.host.calls.knowledge import KnowledgeCalls
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.knowledge.vectors import packed
 from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, StoredChunk
-from paddock.rules.chunking import Chunk
-from paddock.rules.model_usage import Payer
-from paddock.rules.permissions import Grant, RunScope
-from paddock.rules.rows import AuditRow
-from paddock.rules.tokens import tokens_of
+from paddock.rules.access.permissions import Grant, RunScope
+from paddock.rules.people.model_usage import Payer
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.search.chunking import Chunk
+from paddock.rules.search.tokens import tokens_of
 from paddock.rules.values import replace
 from paddock.storage.chosen import knowledge_in
 from paddock.storage.sqlite import SqliteStore

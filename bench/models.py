@@ -22,13 +22,13 @@ import aiohttp
 import msgspec
 
 from bench.verdicts import Line, shown
-from paddock.host.budgets import Budgets
-from paddock.host.metering import Metering
-from paddock.host.models import ModelCalls
+from paddock.host.calls.models import ModelCalls
+from paddock.host.people.budgets import Budgets
+from paddock.host.people.metering import Metering
 from paddock.models.loading import load_models
-from paddock.rules.budgets import Budget
-from paddock.rules.model_specs import ModelSpec
-from paddock.rules.permissions import Grant, RunScope
+from paddock.rules.access.permissions import Grant, RunScope
+from paddock.rules.agents.model_specs import ModelSpec
+from paddock.rules.people.budgets import Budget
 from paddock.storage.memory import MemoryStore
 from paddock_sdk.protocol.host_calls import ModelsInvokeParams
 

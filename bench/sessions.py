@@ -9,8 +9,8 @@ from uuid import uuid4
 import psutil
 
 from paddock.compose import build
-from paddock.host.controls import Controls
-from paddock.host.principals import DEV
+from paddock.host.people.principals import DEV
+from paddock.host.session.controls import Controls
 from paddock.settings import Settings
 
 TARGET_KB = 20.0

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paddock.rules.permissions import Grant, RunScope
+from paddock.rules.access.permissions import Grant, RunScope
 
 
 def a_grant(

@@ -22,7 +22,9 @@ def test_a_message_comes_to_every_stop_of_the_table_in_its_order(calls: list[Cal
 
 def test_a_stop_that_the_message_does_not_come_to_is_named(calls: list[Call]) -> None:
     table = table_of(PAGE)
-    assert first_missing([*table, ["host/knowledge.py"]], calls) == f"stop {len(table) + 1}: host/knowledge.py"
+    assert (
+        first_missing([*table, ["host/calls/knowledge.py"]], calls) == f"stop {len(table) + 1}: host/calls/knowledge.py"
+    )
 
 
 def test_a_stop_that_comes_too_early_is_named() -> None:

@@ -28,7 +28,7 @@ import stalled
 PADDOCK = Path(sys.executable).with_name("paddock")
 COLD = bool(os.environ.get("PADDOCK_TEST_COLD"))
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "SSL_")
-LEFT_OUT = {"paddock.cli.run", "paddock.cli.serve"}  # the second is loaded first, by who knows how
+LEFT_OUT = {"paddock.cli.hosting.run", "paddock.cli.hosting.serve"}  # the second is loaded first, by who knows how
 PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
 Stream = int | IO[Any] | None
 
@@ -197,7 +197,7 @@ def _loaded() -> Loaded:
 
 
 def _load() -> None:
-    from paddock.cli.loading import load_serve
+    from paddock.cli.hosting.loading import load_serve
 
     load_serve()
     import paddock.cli

@@ -15,12 +15,12 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from paddock.agent import Agent
-from paddock.host.agent_shapes import AgentShape, in_words, name_problem
-from paddock.host.agents import AgentBinding
-from paddock.host.agents_file import AgentsFileError, Defined
+from paddock.host.agents.agents import AgentBinding
+from paddock.host.agents.file import AgentsFileError, Defined
+from paddock.host.agents.shapes import AgentShape, in_words, name_problem
 from paddock.models.demo import NAME as DEMO
-from paddock.rules.model_specs import ModelSpec
-from paddock.rules.named_resources import NamedResources
+from paddock.rules.agents.model_specs import ModelSpec
+from paddock.rules.agents.named_resources import NamedResources
 from paddock.tools.functions import FunctionTool
 from paddock.tools.loading import module_from
 from paddock.tools.signatures import ToolDefinitionError, signature_of

@@ -16,7 +16,7 @@ from browser.people import PATIENCE_MS, Visitor, words
 from browser.wide import LANGUAGES, SIZES, Reader
 from model_server import ModelServer, model_server
 from needs import not_run
-from paddock.http_api.console import ASSETS
+from paddock.http_api.admin.console import ASSETS
 from walk.hosts import NASTY, HostProcess
 
 if TYPE_CHECKING:

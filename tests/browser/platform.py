@@ -5,7 +5,7 @@ import time
 import uuid
 
 from browser.conftest import SECRET
-from paddock.rules.webhook_signatures import headers_for
+from paddock.rules.platforms.webhook_signatures import headers_for
 from walk.hosts import HostProcess
 
 

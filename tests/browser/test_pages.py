@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from browser.axe import serious
 from browser.people import Visitor
-from paddock.http_api.console import ASSETS
+from paddock.http_api.admin.console import ASSETS
 from walk.hosts import HostProcess
 
 Visit = Callable[..., Visitor]

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, expect
 from browser.long_threads import scroll, tell, turns_of
 from browser.people import DOT, Visitor
 from browser.wide import Reader, fits
-from paddock.http_api.console import ASSETS
+from paddock.http_api.admin.console import ASSETS
 from walk.hosts import HostProcess
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_500)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.cli.answers import AnswerPrinter, Ending, colours_wanted, ending, harmless
+from paddock.cli.chatting.answers import AnswerPrinter, Ending, colours_wanted, ending, harmless
 
 
 class Terminal(io.StringIO):

@@ -18,8 +18,8 @@ from cli.conftest import AGENTS, Command
 from cli.cutting_proxy import cutting_proxy
 from cli.package_makers import a_directory
 from cli.terminals import CALLED, CTRL_C, CTRL_D, PADDOCK, UP, Person
-from paddock.cli import chat
-from paddock.rules import run_input
+from paddock.cli.chatting import chat
+from paddock.rules.run import input as run_input
 from paddock.runners.packages import InstalledPlugins, read_package
 from patience import at_most
 from walk.hosts import NASTY, HostProcess, wait_until

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cli.conftest import Command
 from cli.package_makers import a_directory
-from paddock.cli import presence
+from paddock.cli.hosting import presence
 from paddock.runners.packages import InstalledPlugins, read_package
 from walk.hosts import HostProcess
 

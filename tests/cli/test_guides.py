@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from cli.conftest import Command
-from paddock.cli.scaffold import files
-from paddock.host.agent_shapes import AgentShape
-from paddock.host.agents_file import parse_agents, read_agents
-from paddock.host.agents_schema import agents_schema
+from paddock.cli.plugin_work.scaffold import files
+from paddock.host.agents.file import parse_agents, read_agents
+from paddock.host.agents.schema import agents_schema
+from paddock.host.agents.shapes import AgentShape
 from paddock_sdk import AgentRunner, HostApi, HostCallError, Results, RunContext, message
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.testing import pretend_host, pretend_host_for

@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import structlog
-from paddock.cli import logs
+from paddock.cli.hosting import logs
 logs.configure("info", {form!r})
 def handler():
     key = "Bearer " + "pdk_" + "SECRET"
@@ -31,7 +31,7 @@ def test_a_traceback_in_the_log_shows_no_variables(form: str) -> None:
 
 STANDARD = """
 import logging
-from paddock.cli import logs
+from paddock.cli.hosting import logs
 logs.configure("info", {form!r})
 about = {{"action": "a.b", "error": "why\\nDETAIL: words"}}
 logging.getLogger("paddock.storage").error("storage refuses to write", extra=about)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.runners.plugins import PluginError, load_plugin
+from paddock.runners.installed.plugins import PluginError, load_plugin
 
 GOOD = """\
 [plugin]

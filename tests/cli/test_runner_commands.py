@@ -12,7 +12,7 @@ import pytest
 from cli.conftest import Command
 from cli.package_makers import HONEST, PLUGIN, a_directory, a_tar, a_zip
 from cli.terminals import CALLED, Person
-from paddock.runners.isolation import active_level
+from paddock.runners.processes.isolation import active_level
 from walk.hosts import HostProcess, wait_until
 
 AGENTS = 'agents:\n  hello: {runner: "plugin:me/hello/default"}\n'

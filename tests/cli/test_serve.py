@@ -199,7 +199,7 @@ def test_stopping_ends_open_streams_with_their_last_event(new_host: Callable[...
 def test_a_second_signal_does_not_wait() -> None:
     code = (
         "import asyncio, os, signal\n"
-        "from paddock.cli.serve import _signals\n"
+        "from paddock.cli.hosting.serve import _signals\n"
         "from paddock.telemetry.loop_watch import LoopWatch\n"
         "async def stuck():\n"
         "    with _signals(asyncio.Event(), LoopWatch()):\n"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from paddock.cli import starting
 from paddock.cli.app import app
-from paddock.cli.starting import ONCE, REPEATED, plain_flags
+from paddock.cli.hosting import starting
+from paddock.cli.hosting.starting import ONCE, REPEATED, plain_flags
 
 SERVE = app.commands["serve"]
 OPTIONS = {parameter.name: parameter for parameter in SERVE.params if parameter.name != "help"}

@@ -7,7 +7,7 @@ import pytest
 
 from cli.conftest import Command
 from nats_server import NatsServer
-from paddock.rules.addresses import place_of, without_secrets
+from paddock.rules.agents.addresses import place_of, without_secrets
 from paddock.settings import Settings, SettingsError, load
 from postgres_server import Server, a_database, new_server
 from s3_server import an_imitation_of_s3

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from paddock.cli import turns
+from paddock.cli.chatting import turns
+from paddock.cli.chatting.turns import Turn
 from paddock.cli.client import Event, HostGoneError, RefusedError
-from paddock.cli.turns import Turn
 
 STARTED, TEXT, END = (f'{{"type": "{name}"}}' for name in ("RUN_STARTED", "TEXT_MESSAGE_CONTENT", "RUN_FINISHED"))
 

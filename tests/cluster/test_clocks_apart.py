@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from nats_server import NatsServer
-from paddock.rules.approvals import DECIDED
-from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
-from paddock.rules.webhook_signatures import headers_for
+from paddock.rules.access.approvals import DECIDED
+from paddock.rules.platforms.webhook_signatures import headers_for
+from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow
 from paddock.storage.postgres import PostgresStore
 from postgres_server import database_of, the_server
 from walk.hosts import NASTY, HostProcess, wait_until

@@ -12,7 +12,7 @@ from cli.conftest import Command, clean_env, paddock  # noqa: F401 - fixtures
 from contracts.builders import Owner, a_run, a_value, an_item, said
 from contracts.test_postgres import read_by
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.rows import AuditRow
+from paddock.rules.rows.rows import AuditRow
 from paddock.storage.importing import COUNT_TOKENS, import_directory
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.postgres.connection import connect

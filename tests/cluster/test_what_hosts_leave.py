@@ -12,8 +12,8 @@ import pytest
 
 from contracts.test_calls import a_tool_call
 from paddock.compose import House, build
-from paddock.rules.approvals import DECIDED
-from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
+from paddock.rules.access.approvals import DECIDED
+from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow
 from paddock.settings import Settings
 from paddock.storage.postgres import PostgresStore
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddock.ports import Batch, Claim, EventLog
-from paddock.rules.chain import SALTS_BYTES, StoredFact, seal
-from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.log.chain import SALTS_BYTES, StoredFact, seal
+from paddock.rules.rows.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.rules.session.facts import Event, Fact, Target
 
 SESSION = "5d0c0f0e-6f0c-4f4e-8a52-000000000001"

@@ -4,7 +4,7 @@ import pytest
 
 from contracts.builders import a_decision
 from paddock.ports import Store
-from paddock.rules.rows import AgentRow
+from paddock.rules.rows.rows import AgentRow
 
 pytestmark = pytest.mark.anyio
 

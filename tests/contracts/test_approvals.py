@@ -6,9 +6,9 @@ import pytest
 
 from contracts.builders import a_decision
 from paddock.ports import Store
-from paddock.rules.approvals import DECIDED, DONE, Approval
-from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
+from paddock.rules.access.approvals import DECIDED, DONE, Approval
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,8 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, said
 from paddock.ports import Store
-from paddock.rules.automation_rows import (
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.automation import (
     AutomationGone,
     AutomationRow,
     JobClaim,
@@ -13,7 +14,6 @@ from paddock.rules.automation_rows import (
     JobMoves,
     TickRow,
 )
-from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

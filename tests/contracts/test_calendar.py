@@ -3,8 +3,8 @@
 import pytest
 
 from paddock.ports import Store
-from paddock.rules.calendar_rows import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.calendar import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

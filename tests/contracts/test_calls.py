@@ -8,8 +8,8 @@ import pytest
 
 from contracts.builders import Owner, a_decision, a_run, said
 from paddock.ports import Spent, Store
-from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
 from paddock.rules.errors import HostError
+from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

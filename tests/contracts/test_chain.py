@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contracts.builders import delta, finished, said
 from paddock.host.ids import chance
-from paddock.rules.chain import (
+from paddock.rules.log.chain import (
     ERASED,
     SALTS_BYTES,
     Head,
@@ -21,7 +21,7 @@ from paddock.rules.chain import (
     seal,
     verify,
 )
-from paddock.rules.resalting import Resalting
+from paddock.rules.log.resalting import Resalting
 from paddock.rules.values import replace
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from paddock.host.cluster_secret import settle_secret
+from paddock.host.cluster.secret import settle_secret
 from paddock.ports import Store
-from paddock.rules.cluster_secret import ClusterSecret
+from paddock.rules.cluster.secret import ClusterSecret
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.cluster_secret import FILE_NAME, VARIABLE, find, rotate
 

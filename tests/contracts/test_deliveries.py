@@ -4,7 +4,8 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, an_item, said
 from paddock.ports import Store
-from paddock.rules.delivery_rows import (
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.deliveries import (
     DeliveryAgain,
     DeliveryClaim,
     DeliveryOutcome,
@@ -12,8 +13,7 @@ from paddock.rules.delivery_rows import (
     PlatformConversationRow,
     PlatformEventRow,
 )
-from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.forgetting_rows import ItemErased, SessionGone
+from paddock.rules.rows.forgetting import ItemErased, SessionGone
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

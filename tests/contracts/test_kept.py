@@ -8,7 +8,8 @@ import pytest
 from contracts.builders import SESSION, Owner, a_decision, a_value, delta, finished, said
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import (
+from paddock.rules.log.versions import ABSENT, version_of
+from paddock.rules.rows.rows import (
     ArtifactAttached,
     ArtifactGone,
     ArtifactRow,
@@ -18,7 +19,6 @@ from paddock.rules.rows import (
     UploadsCap,
 )
 from paddock.rules.session.facts import Event, Fact, Target
-from paddock.rules.versions import ABSENT, version_of
 
 pytestmark = pytest.mark.anyio
 

@@ -4,10 +4,10 @@ import pytest
 
 from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, JobRow, KnowledgeStore, StoredChunk
 from paddock.ports.log import Store
-from paddock.rules.chunking import Chunk
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import AuditRow
-from paddock.rules.tokens import terms_of, tokens_of
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.search.chunking import Chunk
+from paddock.rules.search.tokens import terms_of, tokens_of
 from paddock.rules.values import replace
 from paddock.storage.chosen import knowledge_in
 from paddock.storage.memory import MemoryStore

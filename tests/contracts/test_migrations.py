@@ -7,7 +7,7 @@ import pytest
 
 from contracts.builders import Owner, said
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.migrations import Migration, Refusal, pending
+from paddock.rules.rows.migrations import Migration, Refusal, pending
 from paddock.storage.shipped import shipped_migrations
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME, open_writer

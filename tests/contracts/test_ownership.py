@@ -10,10 +10,10 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, said
 from paddock.ports.hosts import ASKED_SECONDS, Errand, Hosts
+from paddock.rules.cluster.leases import LOST, unsettled
 from paddock.rules.errors import HostError, OwnedElsewhereError, StaleOwnerError
-from paddock.rules.forgetting_rows import SessionGone
-from paddock.rules.leases import LOST, unsettled
-from paddock.rules.rows import AgentRow
+from paddock.rules.rows.forgetting import SessionGone
+from paddock.rules.rows.rows import AgentRow
 from paddock.rules.values import replace
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.postgres.hosts import UNDER_WAY_SECONDS

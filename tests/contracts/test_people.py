@@ -5,9 +5,9 @@ import pytest
 from contracts.builders import SESSION, Owner, a_decision, an_item, said
 from paddock.ports import ApiKeyRow, Store
 from paddock.rules.errors import HostError
-from paddock.rules.forgetting_rows import SessionGone
-from paddock.rules.history_search import transcript_query
-from paddock.rules.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, UserRow
+from paddock.rules.rows.forgetting import SessionGone
+from paddock.rules.rows.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, UserRow
+from paddock.rules.search.history_search import transcript_query
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

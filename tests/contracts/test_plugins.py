@@ -4,7 +4,7 @@ import pytest
 
 from contracts.builders import a_decision
 from paddock.ports import Store
-from paddock.rules.rows import PluginRow
+from paddock.rules.rows.rows import PluginRow
 
 pytestmark = pytest.mark.anyio
 

@@ -17,12 +17,12 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, a_value, delta, finished, said
 from paddock.ports import ApiKeyRow
-from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
-from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.migrations import Migration
-from paddock.rules.retention import first_id_after
-from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.log.chain import StoredFact
+from paddock.rules.log.retention import first_id_after
+from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
+from paddock.rules.rows.migrations import Migration
+from paddock.rules.rows.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.storage.postgres import PostgresStore, connection, ownership
 from paddock.storage.postgres.doctor import examine
 from paddock.storage.postgres.engine import bound

@@ -8,7 +8,7 @@ import pytest
 
 from contracts.builders import SESSION, Owner, an_item, said
 from contracts.test_search import asked, found
-from paddock.rules.forgetting_rows import SessionGone
+from paddock.rules.rows.forgetting import SessionGone
 from paddock.storage.postgres import PostgresStore, search
 from paddock.storage.postgres.connection import Connection
 from postgres_server import a_database

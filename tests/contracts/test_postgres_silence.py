@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from paddock.rules.addresses import each_machine
+from paddock.rules.agents.addresses import each_machine
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.postgres.connection import ANSWER_SECONDS, Connection, connect

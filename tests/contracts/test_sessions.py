@@ -4,8 +4,8 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, a_value, an_inbox_row, an_item, said
 from paddock.ports import Store
-from paddock.rules.forgetting_rows import SessionGone
-from paddock.rules.rows import KeptMemberRow, LeftBehindRow, SessionDetailsRow, TransactionRow
+from paddock.rules.rows.forgetting import SessionGone
+from paddock.rules.rows.rows import KeptMemberRow, LeftBehindRow, SessionDetailsRow, TransactionRow
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from paddock.rules.cluster.signing import is_signed, signed
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.signing import is_signed, signed
 from paddock.storage.postgres.signing_keys import agree
 from paddock.storage.postgres.signing_keys import rotate as rotate_for_all
 from paddock.storage.signing_keys import RETIRED_SECONDS, KeyFile, rotate

@@ -2,9 +2,9 @@
 
 import pytest
 
-from paddock.rules.calendar_rows import CalendarEventRow
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import RunRow
+from paddock.rules.rows.calendar import CalendarEventRow
+from paddock.rules.rows.rows import RunRow
 from paddock.storage.tables.statements import Change, Query, bind, columns_of, put
 
 

@@ -10,8 +10,8 @@ from contracts.test_knowledge import BASE, EVERYTHING, a_document, a_job, both_o
 from contracts.test_search import asked, found
 from paddock.ports import Store
 from paddock.ports.knowledge import ChunkFilter
-from paddock.rules.rows import AgentRow, AuditRow, SessionDetailsRow
-from paddock.rules.tokens import terms_of
+from paddock.rules.rows.rows import AgentRow, AuditRow, SessionDetailsRow
+from paddock.rules.search.tokens import terms_of
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

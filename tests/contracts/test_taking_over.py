@@ -7,13 +7,13 @@ import pytest
 from contracts.builders import SESSION, Owner, a_decision, a_run, an_item, said
 from contracts.test_calls import a_tool_call, used
 from paddock.ports import Store
-from paddock.rules.automation_rows import AutomationRow
-from paddock.rules.calendar_rows import CalendarEventRow, CalendarTurn
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError
-from paddock.rules.overview import RunsQuery
-from paddock.rules.rows import AgentRow, ArtifactRow, SessionDetailsRow, StateRow, ThreadNameRow, UserRow
-from paddock.rules.taking_over_rows import BelongingsMoved, SessionMoved, SessionSettled, StateMoved
-from paddock.rules.thread_search import ThreadQuery, thread_phrases
+from paddock.rules.people.overview import RunsQuery
+from paddock.rules.rows.automation import AutomationRow
+from paddock.rules.rows.calendar import CalendarEventRow, CalendarTurn
+from paddock.rules.rows.rows import AgentRow, ArtifactRow, SessionDetailsRow, StateRow, ThreadNameRow, UserRow
+from paddock.rules.rows.taking_over import BelongingsMoved, SessionMoved, SessionSettled, StateMoved
+from paddock.rules.search.thread_search import ThreadQuery, thread_phrases
 from paddock.rules.values import replace
 from paddock.storage.sqlite.connection import open_writer
 from paddock.storage.sqlite.migrate import migrate

@@ -9,8 +9,8 @@ import pytest
 from contracts.builders import an_item, said
 from contracts.test_thread_search import asked, enough_patience, found, hold
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.forgetting_rows import ItemErased
-from paddock.rules.rows import SessionDetailsRow
+from paddock.rules.rows.forgetting import ItemErased
+from paddock.rules.rows.rows import SessionDetailsRow
 from paddock.storage import thread_filling
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.postgres import thread_indexing as postgres_indexing

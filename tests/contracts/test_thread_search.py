@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from contracts.builders import Owner, a_session, an_item, said
 from contracts.conftest import PLUGS, open_plug
 from paddock.ports import Store
-from paddock.rules.forgetting_rows import ItemErased, LogTrimmed, SessionGone
-from paddock.rules.rows import LeftBehindRow, SessionDetailsRow, SessionRow
-from paddock.rules.thread_search import FoundThreads, ThreadQuery, thread_phrases
+from paddock.rules.rows.forgetting import ItemErased, LogTrimmed, SessionGone
+from paddock.rules.rows.rows import LeftBehindRow, SessionDetailsRow, SessionRow
+from paddock.rules.search.thread_search import FoundThreads, ThreadQuery, thread_phrases
 from paddock.rules.values import replace
 from paddock.storage import thread_filling
 

@@ -6,11 +6,11 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, an_item, said
 from paddock.ports import Store
-from paddock.rules.call_rows import ToolCallRow
-from paddock.rules.delivery_rows import DeliveryRow
-from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import WHOLE, RunRow, TranscriptRow, View
-from paddock.rules.tokens import phrases_of
+from paddock.rules.rows.calls import ToolCallRow
+from paddock.rules.rows.deliveries import DeliveryRow
+from paddock.rules.rows.rows import WHOLE, RunRow, TranscriptRow, View
+from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.tokens import phrases_of
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

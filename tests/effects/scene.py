@@ -22,7 +22,7 @@ import httpx
 from effects import table
 from effects.stub import Stub
 from loopback import free_port
-from paddock.rules.webhook_signatures import headers_for
+from paddock.rules.platforms.webhook_signatures import headers_for
 from patience import at_most
 from postgres_server import Server, database_of
 from walk.hosts import HostProcess, wait_until

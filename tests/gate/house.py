@@ -15,17 +15,17 @@ import apsw
 from gate.matrix import RANDOM_ID, VALID
 from host.platforms import MemoryPlatform
 from host.scripted import ANN, AtRunner, SmallHouse, small_house
-from paddock.host.live_run import LiveRun
-from paddock.host.work import Work
+from paddock.host.calls.work import Work
+from paddock.host.runs.live_run import LiveRun
 from paddock.ports import Caller, Store
-from paddock.rules.artifacts import of_run
+from paddock.rules.access.artifacts import of_run
+from paddock.rules.access.gate import LOOKED_AT, NO_BOUND, Cap
+from paddock.rules.access.limits import TokenBucket
+from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.gate import LOOKED_AT, NO_BOUND, Cap
-from paddock.rules.limits import TokenBucket
-from paddock.rules.permissions import Grant
-from paddock.rules.rows import AuditRow
+from paddock.rules.rows.rows import AuditRow
 from paddock.rules.values import replace
-from paddock.runners.connection import Connection, Peer
+from paddock.runners.wire.connection import Connection, Peer
 from paddock.storage.memory import MemoryStore
 from paddock.storage.postgres import PostgresStore
 from paddock_sdk.protocol.host_calls import HOST_CALLS

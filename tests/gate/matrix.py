@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paddock.rules.gate import LOOKED_AT
+from paddock.rules.access.gate import LOOKED_AT
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 
 INVALID, NO, LATE = "invalid_argument", "unauthorized", "deadline_exceeded"

@@ -11,16 +11,16 @@ import pytest
 
 from gate.house import ELSEWHERE, HERE, GateHouse, Wire, an_answer, gate_house
 from host.scripted import BOB
-from paddock.host import host_calls
-from paddock.host.host_calls import HostCalls
-from paddock.host.work import Work
+from paddock.host.calls import host_calls
+from paddock.host.calls.host_calls import HostCalls
+from paddock.host.calls.work import Work
 from paddock.ports import Caller
+from paddock.rules.access.limits import MAX_CALL_BYTES, Rates
+from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-from paddock.rules.limits import MAX_CALL_BYTES, Rates
-from paddock.rules.permissions import Grant
-from paddock.rules.rows import AuditRow, SessionRow
+from paddock.rules.rows.rows import AuditRow, SessionRow
 from paddock.rules.values import replace
-from paddock.runners import calls as runner_calls
+from paddock.runners.wire import calls as runner_calls
 from paddock.storage.memory import open_memory_store
 from paddock_sdk.protocol.host_calls import StateGetResult
 from runners.house import eventually

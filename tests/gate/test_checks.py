@@ -6,8 +6,7 @@ import pytest
 
 from gate.house import over
 from gate.matrix import VALID
-from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.gate import (
+from paddock.rules.access.gate import (
     LOOKED_AT,
     NO_BOUND,
     Cap,
@@ -21,8 +20,9 @@ from paddock.rules.gate import (
     other_conversation,
     within_a_page,
 )
-from paddock.rules.limits import MAX_PAGE, Rates, TokenBucket
-from paddock.rules.permissions import Grant, RunScope
+from paddock.rules.access.limits import MAX_PAGE, Rates, TokenBucket
+from paddock.rules.access.permissions import Grant, RunScope
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 

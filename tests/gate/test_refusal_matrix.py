@@ -11,7 +11,7 @@ import pytest
 from contracts.conftest import PLUGS, open_plug
 from gate.house import GateHouse, gate_house
 from gate.matrix import CONDITIONS, ONE_BODY, RANDOM_ID, VALID, expected, page
-from paddock.rules.gate import LOOKED_AT
+from paddock.rules.access.gate import LOOKED_AT
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 
 pytestmark = pytest.mark.anyio

@@ -14,9 +14,9 @@ import structlog
 
 from host.scripted import ANN, ScriptedGateway, SmallHouse, small_house
 from paddock.ports import ANYWHERE, Caller, Placement, RunHandle, RunListener
-from paddock.rules.limits import MAX_ARTIFACT_INLINE_BYTES
-from paddock.rules.rows import AuditRow
-from paddock.runners.connection import Connection, Peer
+from paddock.rules.access.limits import MAX_ARTIFACT_INLINE_BYTES
+from paddock.rules.rows.rows import AuditRow
+from paddock.runners.wire.connection import Connection, Peer
 from paddock_sdk.protocol.frames import longest_result
 from paddock_sdk.protocol.results import KNOWN_RESULTS, TERMINAL_TYPES
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import yaml
 
 from harness.fixtures import KINDS
-from paddock.host.agents_file import parse_agents
-from paddock.runners.plugins import load_plugin
+from paddock.host.agents.file import parse_agents
+from paddock.runners.installed.plugins import load_plugin
 from paddock_runners.harness.permissions import KEY
 from paddock_sdk.protocol.frames import PluginInfo
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.fixtures import KINDS, Desk, Kind, a_desk, alive
-from paddock.rules.permissions import BindingPolicy, allowance
+from paddock.rules.access.permissions import BindingPolicy, allowance
 from paddock_runners.harness.process import HURRIED
 from paddock_runners.harness.wire import COOPERATIVE_SECONDS
 from paddock_sdk import encoding

@@ -13,7 +13,7 @@ from harness.clis import NATIVE, REAL, WORK
 from harness.stages import Stage, results
 from model_server import Says, model_server
 from needs import not_run
-from paddock.runners.isolation import active_level
+from paddock.runners.processes.isolation import active_level
 from walk.hosts import PADDOCK, HostProcess, text_of
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses"), pytest.mark.timeout(900)]

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection
 
 from paddock.ports.platform import KNOWN_ACTIONS, Performed, PlatformAction
-from paddock.rules.permissions import RunScope
+from paddock.rules.access.permissions import RunScope
 
 
 class MemoryPlatform:

@@ -11,45 +11,45 @@ from hashlib import sha256
 from typing import Any
 
 from paddock.compose.parts import ingress_of
-from paddock.host.agents import Agents
-from paddock.host.agents_file import parse_agents
-from paddock.host.approvals import Approvals
-from paddock.host.arrivals import Accepted, NewRun
-from paddock.host.artifacts import ArtifactLimits, Artifacts
-from paddock.host.attachments import UserAttachments
-from paddock.host.audit import Audit
-from paddock.host.automations import Automations
-from paddock.host.calendar import Calendars
-from paddock.host.controls import Answer, Controls
-from paddock.host.deliveries import Deliveries
-from paddock.host.delta_stream import DeltaStream
-from paddock.host.events import Events
-from paddock.host.history import History
-from paddock.host.host_calls import HostCalls
-from paddock.host.inbox import Inbox
-from paddock.host.ingress import Ingress
-from paddock.host.keeping import Keeping
-from paddock.host.knowledge import KnowledgeCalls
-from paddock.host.metering import Metering
-from paddock.host.models import ModelCalls
-from paddock.host.offers import Offers
-from paddock.host.outcomes import Outcomes
-from paddock.host.platforms import Platforms
-from paddock.host.principals import Principal
-from paddock.host.runner_state import RunnerState
-from paddock.host.runs import Runs
-from paddock.host.runs_view import RunsView
-from paddock.host.scheduler import Scheduler
-from paddock.host.session_manager import SessionManager
-from paddock.host.sessions import Sessions
-from paddock.host.steering import Steering
-from paddock.host.storage_areas import AREA_BYTES, StorageAreas
-from paddock.host.tails import Entry, Tails
-from paddock.host.thread_names import ThreadNames
-from paddock.host.tools import ToolCalls
-from paddock.host.users import Users
-from paddock.host.watch import Watch
-from paddock.host.work import Work
+from paddock.host.agents.agents import Agents
+from paddock.host.agents.file import parse_agents
+from paddock.host.automation.automations import Automations
+from paddock.host.automation.calendar import Calendars
+from paddock.host.automation.scheduler import Scheduler
+from paddock.host.calls.artifacts import ArtifactLimits, Artifacts
+from paddock.host.calls.events import Events
+from paddock.host.calls.history import History
+from paddock.host.calls.host_calls import HostCalls
+from paddock.host.calls.knowledge import KnowledgeCalls
+from paddock.host.calls.models import ModelCalls
+from paddock.host.calls.state import RunnerState
+from paddock.host.calls.steering import Steering
+from paddock.host.calls.storage_areas import AREA_BYTES, StorageAreas
+from paddock.host.calls.tools import ToolCalls
+from paddock.host.calls.work import Work
+from paddock.host.calls.workspace_resources import Offers
+from paddock.host.conversations.attachments import UserAttachments
+from paddock.host.conversations.inbox import Inbox
+from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.keeping.audit import Audit
+from paddock.host.keeping.deletion import Keeping
+from paddock.host.people.approvals import Approvals
+from paddock.host.people.metering import Metering
+from paddock.host.people.principals import Principal
+from paddock.host.people.users import Users
+from paddock.host.platforms.deliveries import Deliveries
+from paddock.host.platforms.delta_stream import DeltaStream
+from paddock.host.platforms.ingress import Ingress
+from paddock.host.platforms.platforms import Platforms
+from paddock.host.runs.lookup import RunsView
+from paddock.host.runs.outcomes import Outcomes
+from paddock.host.runs.runs import Runs
+from paddock.host.session.arrivals import Accepted, NewRun
+from paddock.host.session.controls import Answer, Controls
+from paddock.host.session.invariant_watch import Watch
+from paddock.host.session.manager import SessionManager
+from paddock.host.session.sessions import Sessions
+from paddock.host.streams.tails import Entry, Tails
 from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
@@ -60,17 +60,17 @@ from paddock.ports.knowledge import Knowledge
 from paddock.ports.platform import PlatformActions
 from paddock.ports.tools import Tools
 from paddock.ports.webhooks import Webhooks
-from paddock.rules.chain import StoredFact
+from paddock.rules.access.host_only import ApiAgents
+from paddock.rules.access.limits import Rates
+from paddock.rules.agents.platform_specs import PlatformSpec
+from paddock.rules.cluster.signing import SigningKeys
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-from paddock.rules.host_only import ApiAgents
-from paddock.rules.limits import Rates
-from paddock.rules.platform_specs import PlatformSpec
-from paddock.rules.results import Result
-from paddock.rules.rows import RunRow, TranscriptRow
+from paddock.rules.log.chain import StoredFact
+from paddock.rules.rows.rows import RunRow, TranscriptRow
+from paddock.rules.run.results import Result
 from paddock.rules.session.commands import SessionTimeouts
 from paddock.rules.session.recovery import restore
 from paddock.rules.session.state import SessionState, from_bytes
-from paddock.rules.signing import SigningKeys
 from paddock.storage.memory import MemoryStore, open_memory_store
 from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.tools import builtin

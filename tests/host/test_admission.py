@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from paddock.host import admission as admissions
-from paddock.host.admission import Admission
+from paddock.host.runs import admission as admissions
+from paddock.host.runs.admission import Admission
 from paddock.rules.errors import ErrorCode, HostError
 
 pytestmark = pytest.mark.anyio

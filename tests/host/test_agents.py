@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from host.scripted import ScriptedGateway, small_house
-from paddock.host.agent_files import AgentFiles, first_of
-from paddock.host.agents import Agents
-from paddock.host.agents_file import AgentsFileError, load_agents, parse_agents, read_agents, read_file
-from paddock.host.artifacts import Artifacts
+from paddock.host.agents.agents import Agents
+from paddock.host.agents.file import AgentsFileError, load_agents, parse_agents, read_agents, read_file
+from paddock.host.agents.files import AgentFiles, first_of
+from paddock.host.calls.artifacts import Artifacts
 from paddock_sdk.protocol.host_calls import ArtifactsReadRangeParams
 
 

@@ -10,15 +10,15 @@ import pytest
 
 from host.platforms import EDITING_AGENTS, EDITOR, MemoryPlatform
 from host.scripted import ANN, BOB, AtRunner, ScriptedGateway, SmallHouse, small_house
-from paddock.host import approvals as room
-from paddock.host.approvals import Approvals
-from paddock.host.outcomes import Outcomes
+from paddock.host.people import approvals as room
+from paddock.host.people.approvals import Approvals
+from paddock.host.runs.outcomes import Outcomes
 from paddock.ports import Caller
 from paddock.ports.platform import Performed
-from paddock.rules.approvals import APPROVAL_SECONDS, DECIDED, MAX_PER_RUN
-from paddock.rules.call_rows import ApprovalStepRow
+from paddock.rules.access.approvals import APPROVAL_SECONDS, DECIDED, MAX_PER_RUN
+from paddock.rules.access.limits import Rates
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.limits import Rates
+from paddock.rules.rows.calls import ApprovalStepRow
 from paddock.storage.memory import open_memory_store
 
 pytestmark = pytest.mark.anyio

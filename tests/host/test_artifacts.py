@@ -12,9 +12,9 @@ import pytest
 
 from host.calling import AGENTS, a_gateway, a_run, ask, created, encoded, ended, refusal, streamed
 from host.scripted import AtRunner, SmallHouse, small_house
-from paddock.host.artifacts import ArtifactLimits
-from paddock.host.sweeping import GRACE_SECONDS, Sweeper
-from paddock.rules.artifacts import NewArtifact
+from paddock.host.calls.artifacts import ArtifactLimits
+from paddock.host.keeping.sweeping import GRACE_SECONDS, Sweeper
+from paddock.rules.access.artifacts import NewArtifact
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.storage.files import FileBlobs
 from paddock.storage.memory_blobs import MemoryBlobs

@@ -13,11 +13,11 @@ import pytest
 
 from contracts.conftest import open_plug
 from host.scripted import ANN, BOB, AtRunner, ScriptedGateway, SmallHouse, small_house
-from paddock.host.automations import Automation
-from paddock.host.scheduler import AGAIN_SECONDS, LEFT_SECONDS
+from paddock.host.automation.automations import Automation
+from paddock.host.automation.scheduler import AGAIN_SECONDS, LEFT_SECONDS
 from paddock.ports import Store
-from paddock.rules.automation_rows import JobClaim, TickRow
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.automation import JobClaim, TickRow
 from paddock.rules.values import replace
 from paddock.storage.memory import open_memory_store
 from paddock.storage.postgres import PostgresStore

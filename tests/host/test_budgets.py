@@ -8,17 +8,17 @@ import pytest
 
 from grants import a_grant
 from host.test_models import ALL, SlowModel, asking
-from paddock.host.budgets import Budgets
-from paddock.host.embeddings import Embeddings
-from paddock.host.metering import Metering
-from paddock.host.models import ModelCalls
+from paddock.host.calls.embeddings import Embeddings
+from paddock.host.calls.models import ModelCalls
+from paddock.host.people.budgets import Budgets
+from paddock.host.people.metering import Metering
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports.models import Prices
-from paddock.rules.budgets import DAY, Budget
-from paddock.rules.call_rows import ModelUsageRow
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.model_usage import Payer
+from paddock.rules.people.budgets import DAY, Budget
+from paddock.rules.people.model_usage import Payer
+from paddock.rules.rows.calls import ModelUsageRow
 from paddock.rules.values import replace
 from paddock.storage.memory import MemoryStore
 

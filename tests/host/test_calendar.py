@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
-from paddock.host import calendar
-from paddock.host.principals import Principal
+from paddock.host.automation import calendar
+from paddock.host.people.principals import Principal
 from paddock.ports import Caller
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,9 @@ from host.calling import ask
 from host.platforms import EDITING_AGENTS, EDITOR
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse
 from host.test_platforms import CHAT_USER, Receiver, a_house, an_event, answer, come, deliver
-from paddock.host.arrivals import Accepted
-from paddock.rules.chat_questions import as_consent
+from paddock.host.session.arrivals import Accepted
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.platforms.chat_questions import as_consent
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ import pytest
 from host.calling import AGENTS, a_gateway, a_run, ask, encoded, ended, refusal, streamed
 from host.scripted import AtRunner, SmallHouse, small_house
 from paddock.rules.errors import ErrorCode
-from paddock.rules.events import EVENT_TYPES
+from paddock.rules.log.events import EVENT_TYPES
 from paddock.rules.session.facts import VOCABULARY, kind_of
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ import pytest
 
 from host.scripted import ScriptedGateway, small_house
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run_events import MEMBER_JOINED, SCHEDULE, RunEvent
+from paddock.rules.run.events import MEMBER_JOINED, SCHEDULE, RunEvent
 from paddock.storage.memory import open_memory_store
 from paddock_sdk.protocol.run_context import AgentRunContext
 

@@ -8,9 +8,9 @@ import pytest
 
 from http_api.facts import delta, stored
 from paddock.bus.in_process import InProcessBus, Meeting
-from paddock.host.followed import MAX_SAID, SAID_SECONDS, Followed, Follows, all_of
-from paddock.host.live import Live
-from paddock.host.tails import Tails
+from paddock.host.streams.followed import MAX_SAID, SAID_SECONDS, Followed, Follows, all_of
+from paddock.host.streams.live import Live
+from paddock.host.streams.tails import Tails
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.memory import MemoryStore
 

@@ -8,9 +8,9 @@ import pytest
 
 from host.scripted import CountingStore, SmallHouse, small_house
 from host.still_loop import StillLoop
-from paddock.host.audit import FLUSH_SECONDS, Audit
-from paddock.host.session_loop import PIECE_SECONDS, QUIET_SECONDS
-from paddock.rules.rows import AuditRow, NotedRow
+from paddock.host.keeping.audit import FLUSH_SECONDS, Audit
+from paddock.host.session.loop import PIECE_SECONDS, QUIET_SECONDS
+from paddock.rules.rows.rows import AuditRow, NotedRow
 
 
 def in_a_small_house(story: Callable[[SmallHouse, CountingStore], Awaitable[None]]) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from host.scripted import AtRunner, SmallHouse, small_house
-from paddock.rules.chain import StoredFact
 from paddock.rules.errors import HostError
+from paddock.rules.log.chain import StoredFact
 from paddock.storage.memory import open_memory_store
 
 pytestmark = pytest.mark.anyio

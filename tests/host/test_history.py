@@ -10,11 +10,11 @@ import pytest
 
 from contracts.builders import SESSION, Owner, an_item, said
 from host.scripted import ANN, ScriptedGateway, small_house
-from paddock.host.history import History
+from paddock.host.calls.history import History
 from paddock.ports import Caller, Store
+from paddock.rules.access.permissions import Grant, RunScope
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.permissions import Grant, RunScope
-from paddock.rules.rows import TranscriptRow
+from paddock.rules.rows.rows import TranscriptRow
 from paddock.rules.values import replace
 from paddock.storage.memory import open_memory_store
 from paddock_sdk.protocol.history import HistoryPage, HistorySearchResult

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from contracts.test_knowledge import AUDIT
-from paddock.host.knowledge import KnowledgeCalls
+from paddock.host.calls.knowledge import KnowledgeCalls
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
+from paddock.rules.access.permissions import Grant, RunScope
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.model_usage import Payer
-from paddock.rules.permissions import Grant, RunScope
+from paddock.rules.people.model_usage import Payer
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
 from paddock_sdk.protocol.host_calls import KnowledgeRetrieveParams

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from host.scripted import small_house
-from paddock.host.principals import DEV
+from paddock.host.people.principals import DEV
 from paddock.storage.sqlite import SqliteStore
 
 pytestmark = pytest.mark.anyio

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from grants import a_grant
-from paddock.host.metering import Metering
-from paddock.host.models import ModelCalls
+from paddock.host.calls.models import ModelCalls
+from paddock.host.people.metering import Metering
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece, Prices, Usage
-from paddock.rules.call_rows import ModelUsageRow
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.calls import ModelUsageRow
 from paddock.rules.values import replace
 from paddock_sdk.protocol.host_calls import (
     ModelsInvokeParams,

@@ -6,16 +6,16 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-import paddock.host.outage as outage_module
-import paddock.host.sessions as sessions_module
+import paddock.host.cluster.outage as outage_module
+import paddock.host.session.sessions as sessions_module
 from host.calling import encoded
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
 from host.test_when_things_break import HERE, a_thread, brought_back, ended, until
-from paddock.host.arrivals import Accepted
-from paddock.host.outage import Outage
+from paddock.host.cluster.outage import Outage
+from paddock.host.session.arrivals import Accepted
 from paddock.ports import Batch
+from paddock.rules.cluster.leases import SURE_SECONDS
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.leases import SURE_SECONDS
 from paddock.rules.session.messages import CloseRequested
 from paddock.storage.memory import MemoryStore
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-import paddock.host.outcomes as room
+import paddock.host.runs.outcomes as room
 from host.platforms import EDITING_AGENTS, EDITOR, MemoryPlatform
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
-from paddock.host.outcomes import Outcomes
+from paddock.host.runs.outcomes import Outcomes
 from paddock.ports import Caller
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
-from paddock.rules.calendar_rows import CalendarEventRow
-from paddock.rules.call_rows import ApprovalStepRow, ToolCallRow
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, UnansweredWriteError
+from paddock.rules.rows.calendar import CalendarEventRow
+from paddock.rules.rows.calls import ApprovalStepRow, ToolCallRow
 from paddock.storage.memory import MemoryStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("gate/outcomes")]
@@ -125,7 +125,7 @@ async def test_a_result_is_handed_on_when_the_store_is_back_in_time(scene: Scene
 async def test_a_store_that_stays_away_makes_the_outcome_unknown_and_it_is_recorded_when_it_is_back(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paddock.host.tools.WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("paddock.host.calls.tools.WAIT_SECONDS", 0.05)
     calling = scene.book()
     await scene.tool.begun.wait()
     scene.store.away = True

@@ -9,10 +9,8 @@ import msgspec
 import pytest
 
 from paddock.bus.in_process import InProcessBus, Meeting
-from paddock.host import owners as room
-from paddock.host.arrivals import NewRun
-from paddock.host.live import Live
-from paddock.host.owners import (
+from paddock.host.cluster import forwarding as room
+from paddock.host.cluster.forwarding import (
     AcceptRun,
     CancelTheRun,
     Control,
@@ -25,11 +23,13 @@ from paddock.host.owners import (
     packed,
     unpacked,
 )
-from paddock.host.principals import Principal
+from paddock.host.people.principals import Principal
+from paddock.host.session.arrivals import NewRun
+from paddock.host.streams.live import Live
 from paddock.ports.hosts import Errand, Hosts
 from paddock.rules.errors import OwnedElsewhereError
-from paddock.rules.rows import AuditRow, SessionRow
-from paddock.rules.run_events import RunEvent
+from paddock.rules.rows.rows import AuditRow, SessionRow
+from paddock.rules.run.events import RunEvent
 
 ANN = Principal("w", "ann", "admin")
 ROW = AuditRow(1.5, "w", "user:ann", "a", "r", "s", "allowed", "because")
@@ -65,7 +65,7 @@ def test_nothing_of_a_new_run_is_left_behind() -> None:
 async def test_a_host_whose_memory_of_a_conversation_was_old_looks_again_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("paddock.host.owners.MOVED_SECONDS", 3600.0)
+    monkeypatch.setattr("paddock.host.cluster.forwarding.MOVED_SECONDS", 3600.0)
     tries = iter([OwnedElsewhereError(), None])
 
     async def here() -> str:

@@ -11,13 +11,13 @@ import pytest
 
 from contracts.builders import Owner, a_run, said
 from paddock.bus.in_process import InProcessBus, Meeting
-from paddock.host import peers as room
-from paddock.host.live import Live
-from paddock.host.owners import Owners
-from paddock.host.peers import Peers
-from paddock.host.sessions import Sessions
-from paddock.rules.leases import BEAT_SECONDS, LEASE_SECONDS, LOST
-from paddock.rules.rows import AgentRow, AuditRow
+from paddock.host.cluster import peers as room
+from paddock.host.cluster.forwarding import Owners
+from paddock.host.cluster.peers import Peers
+from paddock.host.session.sessions import Sessions
+from paddock.host.streams.live import Live
+from paddock.rules.cluster.leases import BEAT_SECONDS, LEASE_SECONDS, LOST
+from paddock.rules.rows.rows import AgentRow, AuditRow
 from paddock.storage.postgres import PostgresStore
 from postgres_server import a_database
 

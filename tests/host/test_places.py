@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 
-from paddock.host.deliveries import Deliveries
-from paddock.host.outcomes import Outcomes
+from paddock.host.platforms.deliveries import Deliveries
+from paddock.host.runs.outcomes import Outcomes
 from paddock.ports.places import Places
 from paddock.ports.webhooks import Posted
-from paddock.rules.delivery_rows import DeliveryRow
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.turns import in_turn, next_after
+from paddock.rules.people.turns import in_turn, next_after
+from paddock.rules.rows.deliveries import DeliveryRow
 from paddock.rules.values import Value
 from paddock.storage.memory import MemoryStore
 

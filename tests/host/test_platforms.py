@@ -17,13 +17,13 @@ from host.calling import ask
 from host.platforms import EDITING_AGENTS, EDITOR
 from host.scripted import ScriptedGateway, SmallHouse, small_house
 from http_api.doors import serving
-from paddock.host.arrivals import Accepted
-from paddock.host.principals import Principal
+from paddock.host.people.principals import Principal
+from paddock.host.session.arrivals import Accepted
 from paddock.ports import Store
 from paddock.ports.webhooks import Posted
+from paddock.rules.agents.platform_specs import PlatformSpec
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.platform_specs import PlatformSpec
-from paddock.rules.webhook_signatures import is_signed
+from paddock.rules.platforms.webhook_signatures import is_signed
 from paddock.storage.memory import open_memory_store
 
 pytestmark = pytest.mark.anyio

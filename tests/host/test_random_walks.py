@@ -26,8 +26,8 @@ from hypothesis.stateful import (
 
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
 from host.still_loop import StillLoop
-from paddock.host import draft_facts
-from paddock.host.session_loop import SessionLoop
+from paddock.host.session import draft_facts
+from paddock.host.session.loop import SessionLoop
 from paddock.rules.errors import HostError
 from paddock.rules.session.bus import FROM_PEOPLE
 from paddock.rules.session.commands import EndRun

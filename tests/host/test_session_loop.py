@@ -7,11 +7,11 @@ import uuid
 import pytest
 
 from host.scripted import ANN, BOB, CountingStore, ScriptedGateway, small_house
-from paddock.host.arrivals import NewRun
-from paddock.host.draft import Draft
-from paddock.host.live_run import LiveRun
-from paddock.rules.chain import verify
+from paddock.host.runs.live_run import LiveRun
+from paddock.host.session.arrivals import NewRun
+from paddock.host.session.draft import Draft
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.log.chain import verify
 from paddock.rules.session.commands import SessionTimeouts
 from paddock.storage.memory import MemoryStore
 

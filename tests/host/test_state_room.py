@@ -8,14 +8,14 @@ from typing import cast
 import pytest
 
 from grants import a_grant
-from paddock.host import state_room
-from paddock.host.runner_state import RunnerState
-from paddock.host.state_room import FRESH_SECONDS, StateRoom
+from paddock.host.calls import state_quota as state_room
+from paddock.host.calls.state import RunnerState
+from paddock.host.calls.state_quota import FRESH_SECONDS, StateRoom
 from paddock.ports import Store
+from paddock.rules.access.limits import MAX_STATE_SCOPE_BYTES, MAX_STATE_VALUE_BYTES
+from paddock.rules.access.permissions import state_key
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, MAX_STATE_VALUE_BYTES
-from paddock.rules.permissions import state_key
-from paddock.rules.rows import AuditRow, StateRow
+from paddock.rules.rows.rows import AuditRow, StateRow
 from paddock.settings import EMBEDDED
 from paddock.storage.chosen import store_at
 from paddock.storage.memory import open_memory_store

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
-from paddock.host import steering
+from paddock.host.calls import steering
 from paddock.ports import Caller
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.session.messages import SteeringTaken

@@ -9,10 +9,10 @@ import pytest
 
 from host.calling import a_gateway, a_run, ask, encoded, refusal
 from host.scripted import AtRunner, SmallHouse, small_house
-from paddock.host.sweeping import UPLOAD_SECONDS, Sweeper
-from paddock.rules.areas import area_key
+from paddock.host.keeping.sweeping import UPLOAD_SECONDS, Sweeper
+from paddock.rules.access.areas import area_key
 from paddock.rules.errors import ErrorCode
-from paddock.rules.rows import StorageRow
+from paddock.rules.rows.rows import StorageRow
 from paddock.storage.files import FileBlobs
 
 pytestmark = pytest.mark.anyio

@@ -10,15 +10,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from host.scripted import manifest_of
-from paddock.host import stored_agents as room
-from paddock.host.agents import Agents
-from paddock.host.principals import Principal
-from paddock.host.stored_agents import StoredAgents
+from paddock.host.agents import stored as room
+from paddock.host.agents.agents import Agents
+from paddock.host.agents.stored import StoredAgents
+from paddock.host.people.principals import Principal
 from paddock.ports import Store
-from paddock.rules.agent_config import MASK
-from paddock.rules.cluster_secret import ClusterSecret
+from paddock.rules.agents.config import MASK
+from paddock.rules.cluster.secret import ClusterSecret
 from paddock.rules.errors import HostError, StorageUnavailableError
-from paddock.rules.rows import AgentRow, ArtifactRow
+from paddock.rules.rows.rows import AgentRow, ArtifactRow
 from paddock.storage.memory import open_memory_store
 from paddock.storage.sealing import Sealer
 

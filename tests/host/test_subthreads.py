@@ -11,10 +11,10 @@ from host.scripted import AtRunner, ScriptedGateway, SmallHouse
 from host.test_chat_questions import DELETE, EDIT, resume_of
 from host.test_platform_files import INLINE, with_files
 from host.test_platforms import Receiver, a_house, an_event, come, deliver
-from paddock.host.working_directories import WorkingDirectories
+from paddock.host.runs.working_directories import WorkingDirectories
+from paddock.rules.access.permissions import RunScope
 from paddock.rules.errors import ErrorCode
-from paddock.rules.permissions import RunScope
-from paddock.rules.run_events import MAX_INLINE_DATA
+from paddock.rules.run.events import MAX_INLINE_DATA
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("wire/threads-apart")]
 

@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from paddock.compose.build import build
-from paddock.host import retention as retention_room
-from paddock.host import sweeping
-from paddock.host.retention import Retention
-from paddock.host.sweeping import Sweeper
+from paddock.host.keeping import retention as retention_room
+from paddock.host.keeping import sweeping
+from paddock.host.keeping.retention import Retention
+from paddock.host.keeping.sweeping import Sweeper
 from paddock.settings import Settings
 from paddock.storage.memory import open_memory_store
 from paddock.storage.memory_blobs import MemoryBlobs

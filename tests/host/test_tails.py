@@ -3,7 +3,7 @@
 import pytest
 
 from http_api.facts import delta, stored
-from paddock.host.tails import IDLE_TAILS, Tails
+from paddock.host.streams.tails import IDLE_TAILS, Tails
 from paddock.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio

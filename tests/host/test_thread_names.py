@@ -7,10 +7,10 @@ import pytest
 from host.calling import a_gateway
 from host.scripted import ANN, BOB, NAMES_KEY, SmallHouse, small_house
 from keeping.conversations import a_turn
-from paddock.host.principals import Principal
-from paddock.host.thread_names import ThreadNames
-from paddock.rules.platform_specs import PlatformSpec
-from paddock.rules.rows import ThreadNameRow
+from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.people.principals import Principal
+from paddock.rules.agents.platform_specs import PlatformSpec
+from paddock.rules.rows.rows import ThreadNameRow
 
 pytestmark = pytest.mark.anyio
 

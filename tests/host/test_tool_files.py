@@ -9,10 +9,10 @@ import pytest
 from contracts.builders import a_decision
 from grants import a_grant
 from images.pictures import picture
-from paddock.host.artifacts import PREVIEW_CHARS, ArtifactLimits, Artifacts
-from paddock.host.outcomes import Outcomes
-from paddock.host.tool_files import MAX_FILES, ToolFiles
-from paddock.host.tools import ToolCalls
+from paddock.host.calls.artifacts import PREVIEW_CHARS, ArtifactLimits, Artifacts
+from paddock.host.calls.tool_files import MAX_FILES, ToolFiles
+from paddock.host.calls.tools import ToolCalls
+from paddock.host.runs.outcomes import Outcomes
 from paddock.images.cleaning import ChildPictures
 from paddock.ports import Store
 from paddock.storage.memory import MemoryStore

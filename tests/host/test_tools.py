@@ -13,11 +13,11 @@ from contracts.builders import Owner, a_decision, a_run, said
 from contracts.conftest import PLUGS, open_plug
 from grants import a_grant
 from paddock.compose.build import build
-from paddock.host.outcomes import Outcomes
-from paddock.host.tools import ToolCalls
+from paddock.host.calls.tools import ToolCalls
+from paddock.host.runs.outcomes import Outcomes
 from paddock.ports import Store
+from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.permissions import Grant
 from paddock.settings import Settings
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.host.watched_stream import WatchedStream
+from paddock.host.calls.watched_stream import WatchedStream
 from paddock.rules.errors import ErrorCode, HostError
 
 pytestmark = pytest.mark.anyio

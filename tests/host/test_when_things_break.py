@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-import paddock.host.live_run as live_run_module
-import paddock.host.sessions as sessions_module
-import paddock.host.tails as tails_module
+import paddock.host.runs.live_run as live_run_module
+import paddock.host.session.sessions as sessions_module
+import paddock.host.streams.tails as tails_module
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
-from paddock.host.tails import Tails
-from paddock.http_api.ag_ui import Peer, frames
+from paddock.host.streams.tails import Tails
+from paddock.http_api.ag_ui.events import Peer, frames
 from paddock.ports import Batch, Caller
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.session.commands import SessionTimeouts

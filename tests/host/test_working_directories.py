@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from paddock.host.agents_file import AgentsFileError, read_agents
-from paddock.host.working_directories import WorkingDirectories, plain
+from paddock.host.agents.file import AgentsFileError, read_agents
+from paddock.host.runs.working_directories import WorkingDirectories, plain
+from paddock.rules.access.permissions import RunScope
 from paddock.rules.errors import HostError
-from paddock.rules.permissions import RunScope
 
 pytestmark = pytest.mark.anyio
 

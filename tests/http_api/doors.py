@@ -17,59 +17,59 @@ import uvicorn
 
 from host.scripted import BUILTIN, OPENED, AtRunner, ScriptedGateway, SmallHouse, small_house
 from http_api.ordering import Overheard
-from paddock.host.agent_health import AgentHealth
-from paddock.host.attaching import Attaching
-from paddock.host.attachments import UserAttachments
-from paddock.host.branches import Branches
-from paddock.host.client_files import ClientFiles
-from paddock.host.client_history import ClientHistory
-from paddock.host.client_runs import ClientRuns
-from paddock.host.days import Days
-from paddock.host.explanations import Explanations
-from paddock.host.exports import Exports
-from paddock.host.offers import Offers
-from paddock.host.open_streams import OpenStreams, StreamLimits
-from paddock.host.overview import Overview
-from paddock.host.owners import Owners
-from paddock.host.principals import Operators
-from paddock.host.stored_agents import StoredAgents
-from paddock.host.taking_over import TakingOver
-from paddock.host.thread_names import ThreadNames
-from paddock.host.ui_actions import UiActions
-from paddock.host.users import Users
-from paddock.http_api.admin import AdminDoor
-from paddock.http_api.ag_ui_connect import Standing
-from paddock.http_api.ag_ui_door import AgUiDoor
-from paddock.http_api.agents import AgentsDoor
-from paddock.http_api.allowances import AllowancesDoor
-from paddock.http_api.app import ShortWay, create_app
-from paddock.http_api.approvals import ApprovalsDoor
-from paddock.http_api.attach import AttachDoor
-from paddock.http_api.attachments import AttachmentsDoor
-from paddock.http_api.auth import Auth
-from paddock.http_api.automations import AutomationsDoor
-from paddock.http_api.branches import BranchesDoor
-from paddock.http_api.calendar import CalendarDoor
-from paddock.http_api.connection import Connection
-from paddock.http_api.console import ConsoleDoor
-from paddock.http_api.crowd import Crowd
-from paddock.http_api.deliveries import DeliveriesDoor
-from paddock.http_api.events import EventsDoor
-from paddock.http_api.explain import ExplainDoor
-from paddock.http_api.history import HistoryDoor
-from paddock.http_api.knowledge import KnowledgeDoor
-from paddock.http_api.metrics import MetricsDoor
-from paddock.http_api.openapi import DescriptionDoor
-from paddock.http_api.overview import OverviewDoor
-from paddock.http_api.patience import PATIENCE, Patience
-from paddock.http_api.probes import Probes, Ready
-from paddock.http_api.routing import Door
-from paddock.http_api.run_streams import RunStreams
-from paddock.http_api.runs import RunsDoor
-from paddock.http_api.sessions import SessionsDoor
-from paddock.http_api.tokens import Tokens as CallerTokens
-from paddock.http_api.ui_actions import UiActionsDoor
-from paddock.http_api.users import UsersDoor
+from paddock.host.agents.health import AgentHealth
+from paddock.host.agents.stored import StoredAgents
+from paddock.host.calls.workspace_resources import Offers
+from paddock.host.cluster.attaching import Attaching
+from paddock.host.cluster.forwarding import Owners
+from paddock.host.conversations.attachments import UserAttachments
+from paddock.host.conversations.branches import Branches
+from paddock.host.conversations.client_files import ClientFiles
+from paddock.host.conversations.client_history import ClientHistory
+from paddock.host.conversations.client_runs import ClientRuns
+from paddock.host.conversations.days import Days
+from paddock.host.conversations.exports import Exports
+from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.ui_actions import UiActions
+from paddock.host.people.overview import Overview
+from paddock.host.people.principals import Operators
+from paddock.host.people.taking_over import TakingOver
+from paddock.host.people.users import Users
+from paddock.host.runs.explanations import Explanations
+from paddock.host.streams.open_streams import OpenStreams, StreamLimits
+from paddock.http_api.admin.admin import AdminDoor
+from paddock.http_api.admin.agents import AgentsDoor
+from paddock.http_api.admin.allowances import AllowancesDoor
+from paddock.http_api.admin.attach import AttachDoor
+from paddock.http_api.admin.console import ConsoleDoor
+from paddock.http_api.admin.deliveries import DeliveriesDoor
+from paddock.http_api.admin.explain import ExplainDoor
+from paddock.http_api.admin.knowledge import KnowledgeDoor
+from paddock.http_api.admin.metrics import MetricsDoor
+from paddock.http_api.admin.openapi import DescriptionDoor
+from paddock.http_api.admin.overview import OverviewDoor
+from paddock.http_api.admin.probes import Probes, Ready
+from paddock.http_api.ag_ui.connect import Standing
+from paddock.http_api.ag_ui.door import AgUiDoor
+from paddock.http_api.edge.app import ShortWay, create_app
+from paddock.http_api.edge.auth import Auth
+from paddock.http_api.edge.connection import Connection
+from paddock.http_api.edge.crowd import Crowd
+from paddock.http_api.edge.patience import PATIENCE, Patience
+from paddock.http_api.edge.routing import Door
+from paddock.http_api.edge.tokens import Tokens as CallerTokens
+from paddock.http_api.native.approvals import ApprovalsDoor
+from paddock.http_api.native.attachments import AttachmentsDoor
+from paddock.http_api.native.automations import AutomationsDoor
+from paddock.http_api.native.branches import BranchesDoor
+from paddock.http_api.native.calendar import CalendarDoor
+from paddock.http_api.native.events import EventsDoor
+from paddock.http_api.native.history import HistoryDoor
+from paddock.http_api.native.runs import RunsDoor
+from paddock.http_api.native.sessions import SessionsDoor
+from paddock.http_api.native.ui_actions import UiActionsDoor
+from paddock.http_api.native.users import UsersDoor
+from paddock.http_api.streams.run_streams import RunStreams
 from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
@@ -77,11 +77,11 @@ from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments
-from paddock.rules.attachments import AttachmentLimits
-from paddock.rules.cluster_secret import ClusterSecret
+from paddock.rules.cluster.secret import ClusterSecret
+from paddock.rules.cluster.signing import SigningKeys
+from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import AuditRow
-from paddock.rules.signing import SigningKeys
+from paddock.rules.rows.rows import AuditRow
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
 from paddock.storage.sealing import Sealer

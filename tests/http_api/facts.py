@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from paddock.http_api.ag_ui import Peer
-from paddock.rules.chain import SALTS_BYTES, Head, StoredFact, seal
-from paddock.rules.outputs import a_delta
+from paddock.http_api.ag_ui.events import Peer
+from paddock.rules.log.chain import SALTS_BYTES, Head, StoredFact, seal
+from paddock.rules.run.outputs import a_delta
 from paddock.rules.session.facts import Event, Fact, Target
 
 THREAD = "550e8400-e29b-41d4-a716-446655440000"

@@ -218,7 +218,7 @@ async def test_only_whoever_runs_the_host_hands_over_what_dev_said_and_a_refusal
 
 @pytest.mark.spec("http/take-over")
 async def test_one_request_hands_over_for_a_while_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paddock.host.taking_over.AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr("paddock.host.people.taking_over.AT_ONCE_SECONDS", 0.0)
     async with open_doors() as doors:
         for _ in range(3):
             await doors.client.post("/api/v1/agent/sessions", json={}, headers=LOCAL)

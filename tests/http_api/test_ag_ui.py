@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from http_api.facts import NEW, OLD, TURN, delta, events_of, fact, message, output, parse, stored, user_input
 from http_api.ordering import assert_official
-from paddock.http_api.ag_ui import TERMINAL_KINDS, Peer, frames
-from paddock.http_api.session_stream import as_ag_ui
-from paddock.rules.run_input import NativeInput, World, read_run_input
+from paddock.http_api.ag_ui.events import TERMINAL_KINDS, Peer, frames
+from paddock.http_api.streams.session_stream import as_ag_ui
+from paddock.rules.run.input import NativeInput, World, read_run_input
 from paddock.rules.session.facts import VOCABULARY, Fact
 
 BOTH = pytest.mark.parametrize("peer", [NEW, OLD], ids=["1.0", "0.x"])

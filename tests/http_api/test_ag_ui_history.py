@@ -10,7 +10,7 @@ import pytest
 from host.scripted import AtRunner
 from http_api.doors import Doors, assert_problem, open_doors
 from http_api.ordering import assert_ordered, events_in
-from paddock.rules.rows import TranscriptRow
+from paddock.rules.rows.rows import TranscriptRow
 
 pytestmark = pytest.mark.anyio
 AG_UI = "/api/v1/agent/ag-ui"

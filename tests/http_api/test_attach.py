@@ -18,16 +18,16 @@ from host.scripted import SmallHouse, manifest_of, small_house
 from http_api import doors as helpers
 from http_api.frames import split
 from loopback import NO_TLS
-from paddock.host.open_streams import OpenStreams
-from paddock.host.users import Users
-from paddock.http_api import attach
-from paddock.http_api.attach import SocketTransport, close_reason
+from paddock.host.people.users import Users
+from paddock.host.streams.open_streams import OpenStreams
+from paddock.http_api.admin import attach
+from paddock.http_api.admin.attach import SocketTransport, close_reason
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow
 from paddock.ports.attachments import NoAttachments
-from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
+from paddock.runners.installed.catalog import Catalog
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
 

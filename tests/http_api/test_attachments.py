@@ -16,10 +16,10 @@ from host.scripted import AtRunner
 from http_api.doors import KEYS, Doors, a_body, assert_problem, open_doors
 from images.pictures import SECRET, picture, telling
 from loopback import NO_TLS
-from paddock.rules.artifacts import NewArtifact
-from paddock.rules.attachment_urls import Owner, read_address
-from paddock.rules.attachments import AttachmentLimits
-from paddock.rules.signing import SigningKeys
+from paddock.rules.access.artifacts import NewArtifact
+from paddock.rules.cluster.signing import SigningKeys
+from paddock.rules.conversations.attachment_urls import Owner, read_address
+from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from http_api.doors import Doors, a_body, open_doors
-from paddock.http_api import exchange
-from paddock.http_api.ag_ui import TERMINAL_KINDS
-from paddock.http_api.connection import MAX_BODY
-from paddock.http_api.stream import RunStream
+from paddock.http_api.ag_ui.events import TERMINAL_KINDS
+from paddock.http_api.edge import exchange
+from paddock.http_api.edge.connection import MAX_BODY
+from paddock.http_api.streams.stream import RunStream
 
 pytestmark = pytest.mark.anyio
 DOOR = "/api/v1/agent/ag-ui/one"

@@ -11,8 +11,8 @@ from starlette.exceptions import HTTPException
 
 from http_api.doors import assert_problem, open_doors, serving
 from loopback import NO_TLS
-from paddock.http_api.console import ConsoleDoor
-from paddock.http_api.errors import not_routed
+from paddock.http_api.admin.console import ConsoleDoor
+from paddock.http_api.edge.errors import not_routed
 
 pytestmark = pytest.mark.anyio
 

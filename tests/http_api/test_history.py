@@ -13,11 +13,11 @@ import pytest
 from contracts.builders import Owner, said
 from http_api.doors import Doors, assert_problem, open_doors
 from http_api.test_validation_table import EXAMPLES, TheirStorage
-from paddock.host.days import Days
-from paddock.host.principals import DEV
-from paddock.host.users import Users
+from paddock.host.conversations.days import Days
+from paddock.host.people.principals import DEV
+from paddock.host.people.users import Users
 from paddock.ports import Store
-from paddock.rules.rows import SessionRow, TranscriptRow, UserRow
+from paddock.rules.rows.rows import SessionRow, TranscriptRow, UserRow
 from paddock.rules.values import replace
 from paddock.storage.sqlite import SqliteStore
 

@@ -8,8 +8,8 @@ import pytest
 
 from host.scripted import AtRunner
 from http_api.doors import Doors, a_body, assert_problem, open_doors
-from paddock.host.retention import Retention
-from paddock.rules.retention import DAY, Periods
+from paddock.host.keeping.retention import Retention
+from paddock.rules.log.retention import DAY, Periods
 
 pytestmark = pytest.mark.anyio
 

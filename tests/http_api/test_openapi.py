@@ -11,10 +11,10 @@ from openapi_spec_validator import validate
 from starlette.routing import Route
 
 from http_api.doors import Doors, a_body, open_doors
+from paddock.http_api.admin.console import ASSETS
 from paddock.http_api.api_description.document import OPERATIONS, openapi
 from paddock.http_api.api_description.examples import BY_NAME, DOT
 from paddock.http_api.api_description.words import Operation
-from paddock.http_api.console import ASSETS
 
 pytestmark = pytest.mark.anyio
 DOCUMENT = openapi("test")

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from http_api.facts import NEW, OLD, delta, fact, message, output, user_input
-from paddock.http_api.ag_ui import Peer, frames
-from paddock.rules.chain import ERASED, SALTS_BYTES, Head, StoredFact, seal
-from paddock.rules.replay import expand
+from paddock.http_api.ag_ui.events import Peer, frames
+from paddock.rules.log.chain import ERASED, SALTS_BYTES, Head, StoredFact, seal
+from paddock.rules.log.replay import expand
 from paddock.rules.session.facts import Fact
 from paddock.rules.values import replace
 

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 from http_api.test_run_input import TABLE, a_body, read
-from paddock.http_api.runs import as_json
-from paddock.rules.rows import RunRow
-from paddock.rules.run_input import NativeInput
+from paddock.http_api.native.runs import as_json
+from paddock.rules.rows.rows import RunRow
+from paddock.rules.run.input import NativeInput
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[1] / "docs/spec/http.md").read_text()

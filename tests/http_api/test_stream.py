@@ -10,14 +10,14 @@ from host.scripted import small_house
 from http_api.doors import a_body, open_doors
 from http_api.facts import THREAD, delta, events_of, fact, stored, user_input
 from http_api.frames import split
-from paddock.host.open_streams import OpenStreams
-from paddock.host.tails import Entry, Follower
-from paddock.http_api import stream
-from paddock.http_api.ag_ui import SPOKEN_KINDS
-from paddock.http_api.cursors import Cursor
-from paddock.http_api.run_streams import peer_of
-from paddock.http_api.stream import RunStream
-from paddock.rules.credentials import HOST
+from paddock.host.streams.open_streams import OpenStreams
+from paddock.host.streams.tails import Entry, Follower
+from paddock.http_api.ag_ui.events import SPOKEN_KINDS
+from paddock.http_api.streams import stream
+from paddock.http_api.streams.cursors import Cursor
+from paddock.http_api.streams.run_streams import peer_of
+from paddock.http_api.streams.stream import RunStream
+from paddock.rules.access.credentials import HOST
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.session.facts import Fact
 from paddock.storage.memory import MemoryStore

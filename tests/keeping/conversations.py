@@ -4,7 +4,7 @@ import uuid
 from pathlib import Path
 
 from host.scripted import SmallHouse
-from paddock.host.arrivals import Accepted
+from paddock.host.session.arrivals import Accepted
 
 THREAD = "0197a000-0000-7000-8000-000000000001"
 

@@ -21,13 +21,13 @@ from host.calling import a_gateway
 from host.scripted import ANN, SmallHouse, small_house
 from keeping.conversations import THREAD, a_turn
 from keeping.upgrading import CAREFULLY, FIXTURES
-from paddock.host.retention import Retention
+from paddock.host.keeping.retention import Retention
 from paddock.ports import Store
-from paddock.rules.approvals import approval_for
-from paddock.rules.chain import ERASED, bare, verify
+from paddock.rules.access.approvals import approval_for
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.retention import DAY, Periods
-from paddock.rules.salting import is_salted
+from paddock.rules.log.chain import ERASED, bare, verify
+from paddock.rules.log.retention import DAY, Periods
+from paddock.rules.log.salting import is_salted
 from paddock.storage.files import FileBlobs
 from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.storage.postgres import PostgresStore

@@ -13,17 +13,17 @@ from contracts.conftest import open_plug
 from host.calling import a_gateway, a_run, ask, created, ended
 from host.scripted import ANN, BOB, SmallHouse, small_house
 from keeping.conversations import THREAD, a_turn, words_in
-from paddock.host.keeping import Keeping
-from paddock.host.principals import Principal
-from paddock.host.retention import Retention
-from paddock.rules.call_rows import ApprovalRow, ModelUsageRow, ToolCallRow
-from paddock.rules.chain import ANCHOR, verify
+from paddock.host.keeping.deletion import Keeping
+from paddock.host.keeping.retention import Retention
+from paddock.host.people.principals import Principal
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.forgetting_rows import SessionGone
-from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.retention import DAY, Periods
-from paddock.rules.rows import AuditRow
-from paddock.rules.tokens import phrases_of
+from paddock.rules.log.chain import ANCHOR, verify
+from paddock.rules.log.retention import DAY, Periods
+from paddock.rules.rows.calls import ApprovalRow, ModelUsageRow, ToolCallRow
+from paddock.rules.rows.forgetting import SessionGone
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.tokens import phrases_of
 from paddock.rules.values import replace
 from paddock.storage.files import FileBlobs
 from paddock.storage.memory_blobs import MemoryBlobs

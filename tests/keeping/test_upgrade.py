@@ -37,8 +37,8 @@ from keeping.upgrading import (
     native_body,
     shown,
 )
-from paddock.rules.budgets import day_of
-from paddock.rules.chain import word_bytes
+from paddock.rules.log.chain import word_bytes
+from paddock.rules.people.budgets import day_of
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from postgres_server import database_of, the_server

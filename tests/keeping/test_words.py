@@ -14,11 +14,11 @@ from host.calling import a_gateway
 from host.scripted import ANN, BOB, SmallHouse, small_house
 from http_api.doors import a_body, assert_problem, open_doors
 from keeping.conversations import THREAD, a_lively_conversation, a_turn
-from paddock.host.retention import Retention
-from paddock.host.words import COUNT_SECONDS, WordLimits, Words
-from paddock.rules.chain import word_bytes
+from paddock.host.keeping.retention import Retention
+from paddock.host.session.word_quota import COUNT_SECONDS, WordLimits, Words
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.retention import DAY, Periods
+from paddock.rules.log.chain import word_bytes
+from paddock.rules.log.retention import DAY, Periods
 
 pytestmark = pytest.mark.anyio
 Houses = Callable[[], Any]

@@ -12,15 +12,15 @@ import pytest
 from contracts.conftest import PLUGS, open_plug
 from contracts.test_knowledge import AUDIT, Both, both_of
 from knowledge.makers import a_pdf
-from paddock.host.artifacts import ArtifactLimits, Artifacts
-from paddock.host.knowledge import DocumentOriginals
+from paddock.host.calls.artifacts import ArtifactLimits, Artifacts
+from paddock.host.calls.knowledge import DocumentOriginals
 from paddock.knowledge import bases as bases_module
 from paddock.knowledge import ingest as ingest_module
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Embed, Ingest
 from paddock.ports.knowledge import JobRow, Passage, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.model_usage import Payer
+from paddock.rules.people.model_usage import Payer
 from paddock.rules.values import replace
 from paddock.storage.memory_blobs import MemoryBlobs
 

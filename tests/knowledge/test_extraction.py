@@ -7,8 +7,8 @@ from paddock.knowledge import formats
 from paddock.knowledge.extraction import extract
 from paddock.knowledge.reading import UnreadableError
 from paddock.knowledge.word import MAX_XML_BYTES
-from paddock.rules.chunking import Section
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.search.chunking import Section
 
 pytestmark = pytest.mark.anyio
 

@@ -16,12 +16,12 @@ from mcp.client.streamable_http import streamable_http_client
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from http_api.doors import serving
 from loopback import NO_TLS
-from paddock.host.run_endpoints import SECRET, RunEndpoints
-from paddock.host.surroundings import Surroundings
-from paddock.host.work import Work
-from paddock.host.working_directories import WorkingDirectories
-from paddock.http_api.mcp import McpDoor
-from paddock.rules.rows import AuditRow
+from paddock.host.calls.work import Work
+from paddock.host.runs.endpoints import SECRET, RunEndpoints
+from paddock.host.runs.surroundings import Surroundings
+from paddock.host.runs.working_directories import WorkingDirectories
+from paddock.http_api.mcp.door import McpDoor
+from paddock.rules.rows.rows import AuditRow
 
 EVERYTHING: Mapping[str, Any] = {
     "tools": ["call"],

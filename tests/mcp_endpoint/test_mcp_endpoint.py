@@ -15,13 +15,13 @@ from contracts.test_knowledge import AUDIT
 from host.scripted import AGENTS
 from host.test_knowledge import some_bases
 from mcp_endpoint.reach import EVERYTHING, INITIALIZE, ask, reach
-from paddock.cli.run_socket import run_socket
-from paddock.host.work import Work
-from paddock.http_api import mcp
-from paddock.http_api.arrivals import SENT_AHEAD
-from paddock.http_api.mcp_answers import said
+from paddock.cli.hosting.run_socket import run_socket
+from paddock.host.calls.work import Work
+from paddock.http_api.edge.slow_clients import SENT_AHEAD
+from paddock.http_api.mcp import door as mcp
+from paddock.http_api.mcp.answers import said
+from paddock.rules.access.limits import Rates
 from paddock.rules.errors import UnansweredWriteError
-from paddock.rules.limits import Rates
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ from PIL import Image
 
 from images.pictures import opened, picture
 from mcp_endpoint.reach import EVERYTHING, Reach, reach
-from paddock.host.outcomes import Outcomes
-from paddock.host.tool_files import ToolFiles
-from paddock.host.tools import ToolCalls
+from paddock.host.calls.tool_files import ToolFiles
+from paddock.host.calls.tools import ToolCalls
+from paddock.host.runs.outcomes import Outcomes
 from paddock.images.cleaning import ChildPictures
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools

@@ -24,13 +24,19 @@ from mutation.mutants import Mutant, mutants
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ("test_checks.py", "test_at_work.py", "test_order.py", "test_refusal_matrix.py")
 MODULES = {
-    "paddock.rules.gate": "",
-    "paddock.host.host_calls": "_decide",
-    "paddock.host.watched_stream": "",
+    "paddock.rules.access.gate": "",
+    "paddock.host.calls.host_calls": "_decide",
+    "paddock.host.calls.watched_stream": "",
 }
 """What is mutated, and the function in which the order of statements is a promise."""
 LOADED = ("anyio.pytest_plugin", "host.scripted", "gate.house", "contracts.conftest", "runners.house")
-DEPEND = ("paddock.rules.explain", "paddock.host.explanations", "paddock.http_api", "paddock.compose", "host.scripted")
+DEPEND = (
+    "paddock.rules.access.explain",
+    "paddock.host.runs.explanations",
+    "paddock.http_api",
+    "paddock.compose",
+    "host.scripted",
+)
 """Modules that hold something of the mutated ones: forgotten before the tests, so that they are loaded with the mutant.
 Those of the tests' own folders are too."""
 SECONDS = 180.0

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cli.conftest import clean_env  # noqa: F401 - a fixture
-from paddock.cli import run
-from paddock.host.agent_shapes import AgentShape
-from paddock.rules.permissions import FILLS, GIVES, OPENS
+from paddock.cli.hosting import run
+from paddock.host.agents.shapes import AgentShape
+from paddock.rules.access.permissions import FILLS, GIVES, OPENS
 from paddock.settings import Settings
 from paddock_sdk import AgentRunner, HostApi, Results, RunContext, artifact_created, message
 from paddock_sdk.testing import pretend_host

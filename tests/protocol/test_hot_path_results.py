@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.outputs import KNOWN_TYPES
-from paddock.rules.results import SHAPES, TERMINAL_TYPES, Result, problem_with
+from paddock.rules.run.outputs import KNOWN_TYPES
+from paddock.rules.run.results import SHAPES, TERMINAL_TYPES, Result, problem_with
 from paddock_sdk.protocol.results import KNOWN_RESULTS, AgentRunResult, parse_result
 from paddock_sdk.protocol.results import TERMINAL_TYPES as PROTOCOL_TERMINAL_TYPES
 

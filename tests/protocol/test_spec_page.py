@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from paddock.host.authority import CONFIG_INVALID, ISOLATION_TOO_LOW
-from paddock.host.recalling import STORE_AWAY
-from paddock.host.runs import START_CODES
-from paddock.host.working_directories import FULL, UNUSABLE
-from paddock.rules.gate import LOOKED_AT, NO_BOUND
-from paddock.rules.leases import WHY
-from paddock.rules.limits import MAX_CALL_BYTES, MAX_PAGE
-from paddock.runners.supervisor import REPLACED
+from paddock.host.runs.authority import CONFIG_INVALID, ISOLATION_TOO_LOW
+from paddock.host.runs.runs import START_CODES
+from paddock.host.runs.working_directories import FULL, UNUSABLE
+from paddock.host.session.restore import STORE_AWAY
+from paddock.rules.access.gate import LOOKED_AT, NO_BOUND
+from paddock.rules.access.limits import MAX_CALL_BYTES, MAX_PAGE
+from paddock.rules.cluster.leases import WHY
+from paddock.runners.processes.supervisor import REPLACED
 from paddock_sdk.protocol.errors import API_ERROR_CODES, HOST_FAILURE_CODES
 from paddock_sdk.protocol.frames import HOST_NOTIFICATIONS, HOST_REQUESTS, PLUGIN_NOTIFICATIONS
 from paddock_sdk.protocol.host_calls import HOST_CALLS

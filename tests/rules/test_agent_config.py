@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.rules.agent_config import masked, passwords_of, problems, reference, references, unmasked, with_defaults
+from paddock.rules.agents.config import masked, passwords_of, problems, reference, references, unmasked, with_defaults
 from paddock_sdk.protocol.manifest import DynamicFormItemSchema
 
 FORM = [

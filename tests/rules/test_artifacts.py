@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.areas import area_key
-from paddock.rules.artifacts import may_publish, may_read, safe_name
-from paddock.rules.permissions import Grant, RunScope, state_key
-from paddock.rules.prefixes import after_prefix
-from paddock.rules.rows import ArtifactRow
+from paddock.rules.access.areas import area_key
+from paddock.rules.access.artifacts import may_publish, may_read, safe_name
+from paddock.rules.access.permissions import Grant, RunScope, state_key
+from paddock.rules.rows.rows import ArtifactRow
+from paddock.rules.search.prefixes import after_prefix
 
 NOW = 50.0
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.attachment_urls import (
+from paddock.rules.cluster.signing import SigningKeys
+from paddock.rules.conversations.attachment_urls import (
     Owner,
     Upload,
     counts,
@@ -15,7 +16,6 @@ from paddock.rules.attachment_urls import (
     taken_apart,
     upload_address,
 )
-from paddock.rules.signing import SigningKeys
 
 KEYS = SigningKeys("new", {"new": b"one", "old": b"two"})
 ANN = Owner("w", "ann")

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from paddock.rules.calendar import CalendarError, Event, Occurrence, check_event, occurrences, overlapping
+from paddock.rules.schedule.calendar import CalendarError, Event, Occurrence, check_event, occurrences, overlapping
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

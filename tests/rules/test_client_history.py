@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from paddock.rules.client_history import ClientMessage, Merged, merge, name_of, supplied_by
-from paddock.rules.rows import TranscriptRow
+from paddock.rules.conversations.client_history import ClientMessage, Merged, merge, name_of, supplied_by
+from paddock.rules.rows.rows import TranscriptRow
 
 encode = msgspec.json.encode
 

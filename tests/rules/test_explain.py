@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from paddock.rules.explain import LAYERS, Reason, explain, meant
-from paddock.rules.gate import LOOKED_AT
-from paddock.rules.permissions import ABOVE_CEILING, BindingPolicy, RunScope, allowance
-from paddock.rules.rows import RunRow
+from paddock.rules.access.explain import LAYERS, Reason, explain, meant
+from paddock.rules.access.gate import LOOKED_AT
+from paddock.rules.access.permissions import ABOVE_CEILING, BindingPolicy, RunScope, allowance
+from paddock.rules.rows.rows import RunRow
 from paddock.rules.values import replace
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest

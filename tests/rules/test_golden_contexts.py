@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from paddock.rules.permissions import BindingPolicy, RunScope, allowance, granted_files
-from paddock.rules.resources import Offered, OfferedBase, OfferedFile, OfferedModel, OfferedTool
-from paddock.rules.run_context import AgentExtras, RunInput, StateShown, agent_part, run_context
-from paddock.rules.run_events import HANDOVER, MEMBER_JOINED, SCHEDULE, RunEvent, from_payload, to_payload
+from paddock.rules.access.permissions import BindingPolicy, RunScope, allowance, granted_files
+from paddock.rules.agents.resources import Offered, OfferedBase, OfferedFile, OfferedModel, OfferedTool
+from paddock.rules.run.context import AgentExtras, RunInput, StateShown, agent_part, run_context
+from paddock.rules.run.events import HANDOVER, MEMBER_JOINED, SCHEDULE, RunEvent, from_payload, to_payload
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 from paddock_sdk.protocol.run_context import AgentRunContext

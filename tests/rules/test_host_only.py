@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from host.scripted import manifest_of
-from paddock.rules.host_only import NOTHING_OPENED, ApiAgents, is_host_only, marked, refused_over_api
+from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents, is_host_only, marked, refused_over_api
 from paddock_sdk.protocol.frames import PluginInfo
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, DynamicFormItemSchema
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.rules.naming import shortened
+from paddock.rules.conversations.naming import shortened
 
 
 @pytest.mark.parametrize(

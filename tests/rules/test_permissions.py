@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from paddock.rules.permissions import FILLS, GIVES, OPENS, BindingPolicy, RunScope, allowance, state_key
+from paddock.rules.access.permissions import FILLS, GIVES, OPENS, BindingPolicy, RunScope, allowance, state_key
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 

@@ -1,7 +1,7 @@
 """BM25 prefers rare words and short texts; fusion prefers what both rankings like."""
 
-from paddock.rules.ranking import bm25, bounded, fuse
-from paddock.rules.tokens import terms_of, tokens_of
+from paddock.rules.search.ranking import bm25, bounded, fuse
+from paddock.rules.search.tokens import terms_of, tokens_of
 
 
 def ranked(query: str, *texts: str) -> list[int]:

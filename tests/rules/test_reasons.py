@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import paddock
+from paddock.rules.access.explain import SENTENCES
+from paddock.rules.access.reasons import CODES, FILLED, Coded, coded
 from paddock.rules.errors import ErrorCode
-from paddock.rules.explain import SENTENCES
-from paddock.rules.reasons import CODES, FILLED, Coded, coded
 
 SOURCES = Path(paddock.__file__).parent
 TABLE = SOURCES / "rules" / "reasons.py"

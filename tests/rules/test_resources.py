@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.rules.permissions import FILLS, BindingPolicy, RunScope, allowance, granted_files
-from paddock.rules.resources import (
+from paddock.rules.access.permissions import FILLS, BindingPolicy, RunScope, allowance, granted_files
+from paddock.rules.agents.resources import (
     Choice,
     Offered,
     OfferedBase,
@@ -17,7 +17,7 @@ from paddock.rules.resources import (
     not_offered,
     place_of_model,
 )
-from paddock.rules.run_context import NO_STATE, AgentPart, RunInput, agent_part, run_context, unseen_tools
+from paddock.rules.run.context import NO_STATE, AgentPart, RunInput, agent_part, run_context, unseen_tools
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -167,7 +167,7 @@ def test_the_clients_tools_are_shown_where_they_are_expected(wanted: bool | None
 
 
 def _frontend(wanted: bool | None) -> Any:
-    from paddock.rules.run_context import AgentExtras
+    from paddock.rules.run.context import AgentExtras
 
     return AgentExtras(frontend_tools=wanted)
 
@@ -206,7 +206,7 @@ def test_static_references_are_equal_exactly_when_what_they_refer_to_is(one: Bin
 
 
 def test_a_key_in_a_header_is_in_no_hash_and_refs_are_empty_for_who_does_not_want_them() -> None:
-    from paddock.rules.run_context import AgentExtras
+    from paddock.rules.run.context import AgentExtras
 
     def refs(secret: str) -> Any:
         server = {"name": "x", "url": "https://x", "headers": {"Authorization": secret}}

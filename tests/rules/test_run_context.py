@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from paddock.rules.permissions import BindingPolicy, RunScope, allowance
-from paddock.rules.run_context import RunInput, StateShown, agent_part, run_context, session_key
+from paddock.rules.access.permissions import BindingPolicy, RunScope, allowance
+from paddock.rules.run.context import RunInput, StateShown, agent_part, run_context, session_key
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 from paddock_sdk.protocol.run_context import AgentRunContext

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.rules.schedule import (
+from paddock.rules.schedule.schedule import (
     GRACE_SECONDS,
     Due,
     Missed,

@@ -4,11 +4,11 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paddock.rules.deliveries import DELAYS, PARTS, after_failure, follows
-from paddock.rules.rows import TranscriptRow
-from paddock.rules.run_context import RunInput
-from paddock.rules.run_events import RunEvent
-from paddock.rules.splitting import Unit, split
+from paddock.rules.platforms.deliveries import DELAYS, PARTS, after_failure, follows
+from paddock.rules.platforms.splitting import Unit, split
+from paddock.rules.rows.rows import TranscriptRow
+from paddock.rules.run.context import RunInput
+from paddock.rules.run.events import RunEvent
 
 UNITS = st.sampled_from(["characters", "bytes", "utf16"])
 

@@ -1,7 +1,7 @@
 """The story of a run, as far as it is decided without asking anybody."""
 
-from paddock.rules.rows import AuditRow
-from paddock.rules.story import states_changed
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.run.story import states_changed
 
 
 def row(action: str, result: str) -> AuditRow:

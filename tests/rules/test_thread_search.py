@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.thread_search import SNIPPET_CHARS, Piece, owner_mark, snippet, thread_phrases
-from paddock.rules.tokens import Phrase, tokens_of
+from paddock.rules.search.thread_search import SNIPPET_CHARS, Piece, owner_mark, snippet, thread_phrases
+from paddock.rules.search.tokens import Phrase, tokens_of
 
 
 def shown(text: str, query: str) -> str:

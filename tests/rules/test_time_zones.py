@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.http_api.time_zones import is_time_zone
-from paddock.rules.time_zones import day_of, day_start, event_zone
+from paddock.http_api.native.time_zones import is_time_zone
+from paddock.rules.schedule.time_zones import day_of, day_start, event_zone
 
 ROOT = Path(__file__).parents[2]
 SAYS = {"event_timezone": "Asia/Tokyo", "device_timezone": "Europe/Oslo", "profile_timezone": "Asia/Shanghai"}

@@ -16,10 +16,10 @@ import anyio
 import psutil
 
 from paddock.ports import Caller, Placement, RunHandle
-from paddock.rules.results import Result
-from paddock.runners.catalog import Catalog
+from paddock.rules.run.results import Result
 from paddock.runners.gateway import Gateway
-from paddock.runners.plugins import Plugin
+from paddock.runners.installed.catalog import Catalog
+from paddock.runners.installed.plugins import Plugin
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

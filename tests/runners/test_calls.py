@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from paddock.ports import Caller
-from paddock.runners.calls import RUN_IS_OVER, HostCalls
-from paddock.runners.frames import Frame
+from paddock.runners.wire.calls import RUN_IS_OVER, HostCalls
+from paddock.runners.wire.frames import Frame
 
 pytestmark = pytest.mark.anyio
 PATIENCE = 30.0

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import structlog
 
-from paddock.runners.catalog import Catalog
-from paddock.runners.manifests import MAX_BYTES, check_manifests, intersect, lower
-from paddock.runners.plugins import PluginError, load_plugin, load_plugins
+from paddock.runners.installed.catalog import Catalog
+from paddock.runners.installed.manifests import MAX_BYTES, check_manifests, intersect, lower
+from paddock.runners.installed.plugins import PluginError, load_plugin, load_plugins
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
 GOOD = """

@@ -11,8 +11,8 @@ import structlog
 
 from paddock.ports import Caller
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-from paddock.runners import calls
-from paddock.runners.connection import Connection, Limits, Peer
+from paddock.runners.wire import calls
+from paddock.runners.wire.connection import Connection, Limits, Peer
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from runners.house import News, eventually
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.results import Result
-from paddock.runners import frames
-from paddock.runners.frames import BadFrameError, Frame, decode
+from paddock.rules.run.results import Result
+from paddock.runners.wire import frames
+from paddock.runners.wire.frames import BadFrameError, Frame, decode
 
 PARAMS = {"run_id": "r1", "type": "message.delta", "data": {"a": [1, 2.5, None]}, "sequence": 3, "timestamp": 1.5}
 RESULT = Result(**PARAMS)

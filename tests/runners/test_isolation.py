@@ -16,8 +16,8 @@ from paddock.confinement.homes import FIRST_UID, LAST_UID
 from paddock.confinement.sandbox import OTHER_DIRECTORY, Sandbox, filtered
 from paddock.confinement.trees import known, pinned
 from paddock.ports import ANYWHERE, Placement
-from paddock.runners import isolation
-from paddock.runners.isolation import ActiveLevel, active_level
+from paddock.runners.processes import isolation
+from paddock.runners.processes.isolation import ActiveLevel, active_level
 from runners.house import FIXTURES, House, News, eventually, house, marked, plugin
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from paddock.runners import process, stderr_log
+from paddock.runners.processes import process, stderr_log
 from patience import at_most
 from runners.house import House, News, eventually, house, measured
 

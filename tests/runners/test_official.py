@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from needs import not_run
-from paddock.runners.catalog import Catalog
-from paddock.runners.isolation import active_level
-from paddock.runners.plugins import Level, Plugin, load_plugin
+from paddock.runners.installed.catalog import Catalog
+from paddock.runners.installed.plugins import Level, Plugin, load_plugin
+from paddock.runners.processes.isolation import active_level
 from runners.house import house
 
 pytestmark = pytest.mark.anyio

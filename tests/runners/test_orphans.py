@@ -12,7 +12,7 @@ import anyio
 import psutil
 import pytest
 
-from paddock.runners.leftovers import Leftovers
+from paddock.runners.processes.leftovers import Leftovers
 from patience import at_most
 from runners.house import PYTHON, eventually, house, marked, measured
 

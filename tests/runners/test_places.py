@@ -11,7 +11,7 @@ import pytest
 from needs import install, not_run
 from paddock.confinement.homes import Homes
 from paddock.ports import Placement
-from paddock.runners.isolation import active_level
+from paddock.runners.processes.isolation import active_level
 from runners.house import House, News, eventually, house, marked, plugin
 
 pytestmark = pytest.mark.anyio

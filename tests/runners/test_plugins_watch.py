@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from cli.package_makers import PLUGIN, a_directory
-from paddock.rules.rows import AuditRow
-from paddock.runners.catalog import Catalog
+from paddock.rules.rows.rows import AuditRow
+from paddock.runners.installed.catalog import Catalog
+from paddock.runners.installed.plugins_watch import PluginsWatch
 from paddock.runners.packages import InstalledPlugins, read_package
 from paddock.runners.packages.installed import RECORD_FILE
-from paddock.runners.plugins_watch import PluginsWatch
 from runners.house import house
 
 pytestmark = pytest.mark.anyio

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.rules.restart import Failure, LeaveDown, RestartAfter, after_exit, apart_for, rest_for
-from paddock.runners import supervisor
+from paddock.rules.run.restart import Failure, LeaveDown, RestartAfter, after_exit, apart_for, rest_for
+from paddock.runners.processes import supervisor
 from runners.house import FIXTURES, House, house, marked, plugin
 
 pytestmark = pytest.mark.anyio

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from cli.package_makers import PLUGIN, a_directory
-from paddock.rules.rows import AuditRow, PluginRow
+from paddock.rules.rows.rows import AuditRow, PluginRow
+from paddock.runners.installed.shared_plugins import SharedPlugins
 from paddock.runners.packages import InstalledPlugins, Package, PackageError, read_package, unpack
 from paddock.runners.packages.archives import packed
-from paddock.runners.shared_plugins import SharedPlugins
 from paddock.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio

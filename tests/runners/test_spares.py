@@ -6,7 +6,7 @@ import anyio
 import psutil
 import pytest
 
-from paddock.runners import spares
+from paddock.runners.processes import prewarming as spares
 from runners.house import House, eventually, house, marked, plugin
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from paddock.rules.errors import HostError
-from paddock.runners.catalog import Catalog
-from paddock.runners.plugins import Plugin
+from paddock.runners.installed.catalog import Catalog
+from paddock.runners.installed.plugins import Plugin
 from runners.house import eventually, house, marked, plugin
 
 pytestmark = pytest.mark.anyio

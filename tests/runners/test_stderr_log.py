@@ -7,8 +7,8 @@ import sys
 import pytest
 import structlog
 
-from paddock.runners import stderr_log
-from paddock.runners.stderr_log import StderrLog
+from paddock.runners.processes import stderr_log
+from paddock.runners.processes.stderr_log import StderrLog
 
 pytestmark = pytest.mark.anyio
 

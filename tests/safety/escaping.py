@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import paddock_sdk
 from paddock.confinement.homes import Homes
 from paddock.ports import ANYWHERE, Placement
-from paddock.runners.isolation import PIDS, Ground, sandbox_of
-from paddock.runners.plugins import Place, Plugin
+from paddock.runners.installed.plugins import Place, Plugin
+from paddock.runners.processes.isolation import PIDS, Ground, sandbox_of
 from runners.house import FIXTURES, PYTHON, House, News, house, plugin
 from safety.escaping_ways import CONTROL
 

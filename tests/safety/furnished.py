@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from paddock.rules.webhook_signatures import headers_for
+from paddock.rules.platforms.webhook_signatures import headers_for
 from safety.tenants import DOT, ENDED, Tenant, got, key_of
 from walk.hosts import HostProcess, wait_until
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.http_api.ag_ui_input import MAX_VALUES
+from paddock.http_api.ag_ui.input import MAX_VALUES
 from walk.hosts import HostProcess
 
 MOST = 8 * 1024 * 1024

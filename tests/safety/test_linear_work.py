@@ -9,25 +9,27 @@ from zoneinfo import ZoneInfo, available_timezones
 import pytest
 from starlette.requests import Request
 
-from paddock.host import titles
-from paddock.host.calendar_export import as_ics
-from paddock.host.content_types import HEAD_BYTES, content_type
-from paddock.http_api.bodies import read_body
-from paddock.http_api.tokens import TokenRules, Tokens
+from paddock.host.automation.calendar_export import as_ics
+from paddock.host.calls.content_types import HEAD_BYTES, content_type
+from paddock.host.conversations import titles
+from paddock.http_api.edge.bodies import read_body
+from paddock.http_api.edge.tokens import TokenRules, Tokens
 from paddock.knowledge.formats import sections_of
 from paddock.models import demo_rules, demo_sums, demo_tools
-from paddock.rules import agent_config, naming, schedule
-from paddock.rules.addresses import without_secrets
-from paddock.rules.calendar import Event, to_body
-from paddock.rules.calendar_rows import CalendarEventRow
-from paddock.rules.chunking import Section, chunks_of
-from paddock.rules.run_input import decode_object, holds_more_values
-from paddock.rules.schedule import Schedule
-from paddock.rules.splitting import split
-from paddock.rules.thread_search import MAX_QUERY, snippet, thread_phrases
-from paddock.rules.tokens import matches, phrases_of, tokens_of
+from paddock.rules.agents import config as agent_config
+from paddock.rules.agents.addresses import without_secrets
+from paddock.rules.conversations import naming
+from paddock.rules.platforms.splitting import split
+from paddock.rules.rows.calendar import CalendarEventRow
+from paddock.rules.run.input import decode_object, holds_more_values
+from paddock.rules.schedule import schedule
+from paddock.rules.schedule.calendar import Event, to_body
+from paddock.rules.schedule.schedule import Schedule
+from paddock.rules.search.chunking import Section, chunks_of
+from paddock.rules.search.thread_search import MAX_QUERY, snippet, thread_phrases
+from paddock.rules.search.tokens import matches, phrases_of, tokens_of
 from paddock.rules.ui_schema import DEFAULT, compile_hints
-from paddock.runners import frames
+from paddock.runners.wire import frames
 from paddock.tools import mcp_http
 from paddock_sdk.protocol.manifest import DynamicFormItemSchema
 from paddock_sdk.protocol.messages import LLMTool, Message
@@ -249,13 +251,13 @@ SHORT = {
     "paddock.models.demo_memory:_STATED": demo_rules.READ,
 }
 """Patterns that only ever see texts of at most so many characters."""
-ONLY = {"paddock.rules.reasons:_FILLED": ("fullmatch",)}
+ONLY = {"paddock.rules.access.reasons:_FILLED": ("fullmatch",)}
 """How patterns are used where their module does not say it beside their name."""
 PUT_TOGETHER = {
     "paddock.models.demo_sums:sum_in": "demo: a sum",
     "paddock.models.demo_tools:_Source._string": "demo: a tool's parameter",
     "paddock.models.demo_tools:_Source._after_name": "demo: one word",
-    "paddock.rules.thread_search:_pattern": "search: what is shown",
+    "paddock.rules.search.thread_search:_pattern": "search: what is shown",
 }
 """Patterns that are made from what is known only then, each with the case above that attacks it."""
 PATTERNS = list(every_pattern())

@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
-from paddock.host.stored_agents import ELSEWHERE
-from paddock.rules.rows import AgentRow
+from paddock.host.agents.stored import ELSEWHERE
+from paddock.rules.rows.rows import AgentRow
 from paddock.storage.chosen import store_at
 from safety.tenants import DOT, ENDED, got, key_of
 from walk.hosts import HostProcess, wait_until

@@ -6,8 +6,8 @@ import pytest
 
 from grants import a_grant
 from http_api.doors import LOCAL_TOKEN, Doors, open_doors
-from paddock.host.principals import Operators, Principal
-from paddock.rules.rows import AuditRow
+from paddock.host.people.principals import Operators, Principal
+from paddock.rules.rows.rows import AuditRow
 from paddock.settings import SettingsError, load
 from paddock.telemetry.metrics import MAX_WORKSPACES, Metrics
 from telemetry.test_metrics import numbers

@@ -11,11 +11,11 @@ from host.scripted import AGENTS
 from http_api.doors import Doors, a_body, open_doors
 from http_api.test_connection import DOOR, Socket, a_socket
 from http_api.test_patience import refused, until
-from paddock.host.audit import Audit
-from paddock.http_api.arrivals import SENT_AHEAD
-from paddock.http_api.crowd import Crowd
-from paddock.http_api.patience import PATIENCE
-from paddock.rules.rows import AuditRow
+from paddock.host.keeping.audit import Audit
+from paddock.http_api.edge.crowd import Crowd
+from paddock.http_api.edge.patience import PATIENCE
+from paddock.http_api.edge.slow_clients import SENT_AHEAD
+from paddock.rules.rows.rows import AuditRow
 from paddock.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio

@@ -22,12 +22,12 @@ from websockets.exceptions import ConnectionClosed
 from http_api.doors import Doors, a_body, assert_problem, open_doors
 from http_api.test_attach import ONE, a_token, an_open_house, serve_by_hand, until_listed
 from http_api.test_attachments import picture
-from paddock.host import open_streams
-from paddock.host.open_streams import StreamLimits
-from paddock.http_api.tokens import LEEWAY_SECONDS, TokenRules, Tokens
+from paddock.host.streams import open_streams
+from paddock.host.streams.open_streams import StreamLimits
+from paddock.http_api.edge.tokens import LEEWAY_SECONDS, TokenRules, Tokens
 from paddock.ports import ApiKeyRow
-from paddock.rules.credentials import HOST, KEYLESS, Credential, read_credential
-from paddock.rules.rows import AuditRow
+from paddock.rules.access.credentials import HOST, KEYLESS, Credential, read_credential
+from paddock.rules.rows.rows import AuditRow
 
 pytestmark = pytest.mark.anyio
 SOON = 10.0

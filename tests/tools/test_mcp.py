@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from loopback import free_port
 from paddock.ports.tools import ToolAnswer, ToolFile, ToolUse
-from paddock.rules.mcp_specs import McpServerSpec, tool_name
+from paddock.rules.agents.mcp_specs import McpServerSpec, tool_name
 from paddock.tools import mcp_server
 from paddock.tools.mcp import McpTools
 from paddock.tools.signatures import ToolDefinitionError

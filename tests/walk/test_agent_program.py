@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from paddock.compose import House, build
-from paddock.host import agents_watch
-from paddock.host.agents_file import AgentsFileError
+from paddock.host.agents import watch as agents_watch
+from paddock.host.agents.file import AgentsFileError
 from paddock.ports.tools import ToolUse
 from paddock.settings import Settings
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from paddock.rules.webhook_signatures import headers_for
+from paddock.rules.platforms.webhook_signatures import headers_for
 from walk.hosts import HostProcess, text_of, wait_until
 
 WITNESS = Path(__file__).parent / "witness"

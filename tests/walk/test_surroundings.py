@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from needs import install, not_run
-from paddock.runners.isolation import active_level
+from paddock.runners.processes.isolation import active_level
 from walk.hosts import HostProcess, text_of, wait_until
 
 HARNESS = Path(__file__).parent / "harness"

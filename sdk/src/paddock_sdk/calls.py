@@ -202,7 +202,7 @@ class HostStream(AsyncIterator[T], Generic[T]):
 
     @property
     def result(self) -> Answer:
-        """What the host said at the end (such as usage); empty before."""
+        """The host's closing answer (such as usage); empty before the end."""
         return (self._waiting.answer or {}) if self._waiting else {}
 
     def __await__(self) -> Generator[None, None, Self]:

@@ -17,7 +17,7 @@ def as_json(value: object) -> bytes:
 
 
 def _repaired(value: Any) -> Any:
-    """The same with every half of a surrogate pair replaced: UTF-8 has no bytes for it, and no run should die of it."""
+    """Replace lone surrogates, which UTF-8 cannot encode; a run must not fail because of one."""
     match value:
         case str():
             return value.encode(errors="replace").decode()
@@ -59,7 +59,7 @@ class ResultEncoder:
         self._delta = f'{self._head}"message.delta","data":{{"chunk":{{"role":"assistant","content":'
 
     def delta(self, text: str, sequence: int, timestamp: int) -> bytes:
-        """The same bytes `result` would give for it, several times faster."""
+        """Encode a delta several times faster than `result`, to the same bytes."""
         line = f'{self._delta}{encode_basestring(text)}}}}},"sequence":{sequence},"timestamp":{timestamp}}}}}\n'
         return line.encode(errors="replace")
 

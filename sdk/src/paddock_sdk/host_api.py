@@ -1,4 +1,4 @@
-"""What a run may ask of the host, as Python calls: 23 in ten groups. The host decides; nothing is checked twice."""
+"""Host calls as Python methods: 23 in ten groups. The host checks every call; nothing is checked here."""
 
 import asyncio
 from base64 import b64decode, b64encode
@@ -205,7 +205,7 @@ class StateApi(_Group):
         return (await self._calls.call("state.set", params)).get("version")
 
     async def delete(self, scope: StateScope, key: str) -> bool:
-        """Whether there was something to delete."""
+        """Delete a value; return False if there was none."""
         return bool((await self._calls.call("state.delete", {"scope": scope, "key": key})).get("deleted"))
 
 
@@ -248,7 +248,7 @@ class StorageApi(_Group):
             offset += len(part)
 
     async def delete(self, area: StorageArea, key: str) -> bool:
-        """Whether there was something to delete."""
+        """Delete a blob; return False if there was none."""
         return bool((await self._calls.call("storage.delete", {"area": area, "key": key})).get("deleted"))
 
     async def list(
@@ -265,7 +265,7 @@ class SteeringApi(_Group):
         return (await self._ask("steering.pull", SteeringPullResult, _said(limit=limit))).items
 
     async def wait(self, seconds: float) -> bool:
-        """Whether the host says, within this time, that input waits; then `pull` it. False when nothing came."""
+        """Wait until input is there to `pull`; return False when none came in this time."""
         if self._calls.steering.is_set() or seconds <= 0:
             return self._calls.steering.is_set()
         try:

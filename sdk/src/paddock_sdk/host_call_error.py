@@ -17,12 +17,12 @@ class HostCallError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether nothing of it was done and the same call may work later."""
+        """True when nothing was done and the same call may work later."""
         return self.error.retryable
 
     @property
     def outcome_unknown(self) -> bool:
-        """Whether it may have been done: look before you ask for it again. Paddock's own, optional."""
+        """True when the call may have taken effect: look before you repeat it. Paddock's own, optional."""
         return self.error.details.get("outcome") == "unknown"
 
 

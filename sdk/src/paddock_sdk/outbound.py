@@ -50,7 +50,7 @@ class AddressRefusedError(OSError):
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address belongs to the public internet, however it is written."""
+    """Tell if an IP address belongs to the public internet, in any notation."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
@@ -97,7 +97,7 @@ async def look_up(host: str, port: int) -> list[str]:
 
 
 def _is_own(address: str, port: int) -> bool:
-    """Whether it is this machine's: from here, a packet to it would come from itself. None is sent."""
+    """Tell if an address is this machine's own, by asking the system which source it would use. Sends nothing."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -156,7 +156,7 @@ def _public_transport() -> Any:
 
 
 def _sent_to(address: str, request: "httpx2.Request") -> "httpx2.Request":
-    """The same request to an address: `Host` stays, and so does the name that a certificate must be for."""
+    """Address a request to an IP address; `Host` and the name for the certificate stay as they are."""
     import httpx2
 
     return httpx2.Request(

@@ -1,4 +1,4 @@
-"""What a runner yields, by small constructors. Light objects: run id, number and time are added on the way out."""
+"""Constructors for the results a runner yields. Run id, number and time are added when they are sent."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence

@@ -133,7 +133,7 @@ class Run:
 
 
 def _why_no_results(returned: Any) -> str:
-    """What an author wrote in place of an async generator, and what to write."""
+    """Explain what an author wrote in place of an async generator, and what to write."""
     if inspect.iscoroutine(returned):
         returned.close()
         return "never yields: write `yield message(...)` in it, also where it returns something"

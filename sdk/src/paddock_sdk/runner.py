@@ -1,4 +1,4 @@
-"""What an author subclasses, and the context a run hands to it. How runs are driven is not here."""
+"""AgentRunner, the class authors derive from, and the context it gets. How runs are driven is not here."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
@@ -71,7 +71,7 @@ class AgentRunner:
         )
 
     def manifest(self, plugin: PluginInfo) -> AgentRunnerManifest:
-        """What the host is told. Raises ValueError when an attribute does not fit."""
+        """Build the manifest for the host. Raises ValueError when an attribute does not fit."""
         return AgentRunnerManifest.from_wire(
             {
                 "id": str(RunnerId(plugin.author, plugin.name, self.name)),

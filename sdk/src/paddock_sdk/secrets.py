@@ -1,4 +1,4 @@
-"""What a run is told in confidence. It hides its values from prints and logs; it is in no context and in no store."""
+"""Secrets of a run: their values are hidden from prints and logs and are in no context and no store."""
 
 from collections.abc import Iterator, Mapping
 from typing import cast

@@ -43,7 +43,7 @@ def serve(*runners: AgentRunner) -> None:
 
 
 def _problem_with(runners: Sequence[object]) -> str | None:
-    """What an author got wrong about what to serve, in one sentence."""
+    """Return one sentence about what an author passed to `serve` by mistake, or None."""
     if not runners:
         return "there is nothing to serve; write `serve(MyRunner())`"
     for runner in runners:

@@ -1,7 +1,7 @@
 """Which bus an installation uses. Loads only the one chosen."""
 
 from paddock.ports.bus import Bus
-from paddock.rules.extras import needed_for
+from paddock.rules.agents.extras import needed_for
 
 EMBEDDED = "embedded"
 

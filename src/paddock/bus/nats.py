@@ -15,7 +15,7 @@ import nats.errors
 import structlog
 
 from paddock.ports.bus import Heard
-from paddock.rules.addresses import without_secrets
+from paddock.rules.agents.addresses import without_secrets
 
 log = structlog.get_logger("paddock.bus")
 

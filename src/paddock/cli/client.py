@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paddock.cli import presence
 from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.hosting import presence
 from paddock.cli.program import command
 from paddock_sdk.client import wire
 from paddock_sdk.client.wire import UNAVAILABLE, Event

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Sequence
 
 from paddock.cli.failures import FAILED, USAGE, CommandError
-from paddock.cli.leaving import leave
-from paddock.cli.starting import plain_flags, start
+from paddock.cli.hosting.leaving import leave
+from paddock.cli.hosting.starting import plain_flags, start
 
 
 def main() -> None:

@@ -10,18 +10,18 @@ from paddock.compose.house import House
 from paddock.compose.machinery import Conversations, Machinery, open_conversations, set_up_runs
 from paddock.compose.named import WatchedProgram
 from paddock.compose.parts import ingress_of, periods
-from paddock.host.agent_health import AgentHealth
-from paddock.host.agents_file import read_file
-from paddock.host.agents_watch import AgentsWatch
-from paddock.host.automations import Automations
-from paddock.host.delta_stream import DeltaStream
-from paddock.host.ingress import Ingress
-from paddock.host.open_streams import OpenStreams, StreamLimits
-from paddock.host.retention import Retention
-from paddock.host.sweeping import Sweeper
-from paddock.host.taking_over import TakingOver
-from paddock.host.thread_names import PURPOSE as NAMES
-from paddock.host.thread_names import ThreadNames
+from paddock.host.agents.file import read_file
+from paddock.host.agents.health import AgentHealth
+from paddock.host.agents.watch import AgentsWatch
+from paddock.host.automation.automations import Automations
+from paddock.host.conversations.thread_names import PURPOSE as NAMES
+from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.keeping.retention import Retention
+from paddock.host.keeping.sweeping import Sweeper
+from paddock.host.people.taking_over import TakingOver
+from paddock.host.platforms.delta_stream import DeltaStream
+from paddock.host.platforms.ingress import Ingress
+from paddock.host.streams.open_streams import OpenStreams, StreamLimits
 from paddock.settings import EMBEDDED, Settings
 from paddock.telemetry.metrics import Now
 

@@ -7,27 +7,27 @@ from pathlib import Path
 import structlog
 
 from paddock.bus.chosen import bus_at
-from paddock.host.attaching import Attaching
-from paddock.host.audit import Audit
-from paddock.host.forgetting import DirectoriesEverywhere
-from paddock.host.keeping import Directories
-from paddock.host.live import Live
-from paddock.host.owners import Owners
-from paddock.host.peers import Peers
-from paddock.host.runs import Runs
-from paddock.host.sessions import Sessions
-from paddock.host.stored_agents import StoredAgents
-from paddock.host.tails import Tails
-from paddock.host.working_directories import WorkingDirectories
+from paddock.host.agents.stored import StoredAgents
+from paddock.host.cluster.attaching import Attaching
+from paddock.host.cluster.forwarding import Owners
+from paddock.host.cluster.peers import Peers
+from paddock.host.keeping.audit import Audit
+from paddock.host.keeping.deletion import Directories
+from paddock.host.keeping.forgetting import DirectoriesEverywhere
+from paddock.host.runs.runs import Runs
+from paddock.host.runs.working_directories import WorkingDirectories
+from paddock.host.session.sessions import Sessions
+from paddock.host.streams.live import Live
+from paddock.host.streams.tails import Tails
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.bus import Bus
 from paddock.ports.hosts import Hosts
-from paddock.rules.extras import needed_for
+from paddock.rules.agents.extras import needed_for
 from paddock.runners.gateway import Gateway
+from paddock.runners.installed.shared_plugins import SharedPlugins
 from paddock.runners.packages import InstalledPlugins
-from paddock.runners.shared_plugins import SharedPlugins
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import hosts_in
 from paddock.storage.files import FileBlobs

@@ -5,51 +5,51 @@ from functools import partial
 
 from paddock.compose.house import House
 from paddock.compose.parts import MIB
-from paddock.host.branches import Branches
-from paddock.host.client_files import ClientFiles
-from paddock.host.client_history import ClientHistory
-from paddock.host.client_runs import ClientRuns
-from paddock.host.days import Days
-from paddock.host.explanations import Explanations
-from paddock.host.exports import Exports
-from paddock.host.overview import Overview
-from paddock.host.principals import Operators
-from paddock.host.runs_view import RunsView
-from paddock.host.thread_names import PURPOSE as NAMES
-from paddock.host.thread_names import ThreadNames
-from paddock.host.ui_actions import UiActions
-from paddock.http_api.admin import AdminDoor
-from paddock.http_api.ag_ui_connect import Standing
-from paddock.http_api.ag_ui_door import AgUiDoor
-from paddock.http_api.ag_ui_input import AgUiLimits
-from paddock.http_api.agents import AgentsDoor
-from paddock.http_api.allowances import AllowancesDoor
-from paddock.http_api.app import ShortWay, create_app
-from paddock.http_api.approvals import ApprovalsDoor
-from paddock.http_api.attach import AttachDoor
-from paddock.http_api.attachments import AttachmentsDoor
-from paddock.http_api.auth import Auth
-from paddock.http_api.automations import AutomationsDoor
-from paddock.http_api.branches import BranchesDoor
-from paddock.http_api.calendar import CalendarDoor
-from paddock.http_api.console import ConsoleDoor
-from paddock.http_api.deliveries import DeliveriesDoor
-from paddock.http_api.events import EventsDoor
-from paddock.http_api.explain import ExplainDoor
-from paddock.http_api.history import HistoryDoor
-from paddock.http_api.issuer_keys import IssuerKeys
-from paddock.http_api.knowledge import KnowledgeDoor
-from paddock.http_api.metrics import MetricsDoor
-from paddock.http_api.openapi import DescriptionDoor
-from paddock.http_api.overview import OverviewDoor
-from paddock.http_api.probes import Probes
-from paddock.http_api.routing import Door
-from paddock.http_api.run_streams import RunStreams
-from paddock.http_api.runs import RunsDoor
-from paddock.http_api.sessions import SessionsDoor
-from paddock.http_api.tokens import TokenRules, Tokens
-from paddock.http_api.ui_actions import UiActionsDoor
-from paddock.http_api.users import UsersDoor
+from paddock.host.conversations.branches import Branches
+from paddock.host.conversations.client_files import ClientFiles
+from paddock.host.conversations.client_history import ClientHistory
+from paddock.host.conversations.client_runs import ClientRuns
+from paddock.host.conversations.days import Days
+from paddock.host.conversations.exports import Exports
+from paddock.host.conversations.thread_names import PURPOSE as NAMES
+from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.ui_actions import UiActions
+from paddock.host.people.overview import Overview
+from paddock.host.people.principals import Operators
+from paddock.host.runs.explanations import Explanations
+from paddock.host.runs.lookup import RunsView
+from paddock.http_api.admin.admin import AdminDoor
+from paddock.http_api.admin.agents import AgentsDoor
+from paddock.http_api.admin.allowances import AllowancesDoor
+from paddock.http_api.admin.attach import AttachDoor
+from paddock.http_api.admin.console import ConsoleDoor
+from paddock.http_api.admin.deliveries import DeliveriesDoor
+from paddock.http_api.admin.explain import ExplainDoor
+from paddock.http_api.admin.knowledge import KnowledgeDoor
+from paddock.http_api.admin.metrics import MetricsDoor
+from paddock.http_api.admin.openapi import DescriptionDoor
+from paddock.http_api.admin.overview import OverviewDoor
+from paddock.http_api.admin.probes import Probes
+from paddock.http_api.ag_ui.connect import Standing
+from paddock.http_api.ag_ui.door import AgUiDoor
+from paddock.http_api.ag_ui.input import AgUiLimits
+from paddock.http_api.edge.app import ShortWay, create_app
+from paddock.http_api.edge.auth import Auth
+from paddock.http_api.edge.issuer_keys import IssuerKeys
+from paddock.http_api.edge.routing import Door
+from paddock.http_api.edge.tokens import TokenRules, Tokens
+from paddock.http_api.native.approvals import ApprovalsDoor
+from paddock.http_api.native.attachments import AttachmentsDoor
+from paddock.http_api.native.automations import AutomationsDoor
+from paddock.http_api.native.branches import BranchesDoor
+from paddock.http_api.native.calendar import CalendarDoor
+from paddock.http_api.native.events import EventsDoor
+from paddock.http_api.native.history import HistoryDoor
+from paddock.http_api.native.runs import RunsDoor
+from paddock.http_api.native.sessions import SessionsDoor
+from paddock.http_api.native.ui_actions import UiActionsDoor
+from paddock.http_api.native.users import UsersDoor
+from paddock.http_api.streams.run_streams import RunStreams
 from paddock.settings import Settings
 from paddock_sdk.protocol.ids import RunnerId
 

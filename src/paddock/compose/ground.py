@@ -17,31 +17,31 @@ from paddock.compose.parts import (
     tool_calls_of,
     tools_of,
 )
-from paddock.host.agent_files import AgentFiles, first_of
-from paddock.host.agents import Agents
-from paddock.host.approvals import Approvals
-from paddock.host.artifacts import Artifacts
-from paddock.host.attachments import UserAttachments
-from paddock.host.audit import Audit
-from paddock.host.calendar import Calendars
-from paddock.host.deliveries import Deliveries
-from paddock.host.embeddings import Embeddings
-from paddock.host.events import Events
-from paddock.host.knowledge import DocumentOriginals
-from paddock.host.metering import Metering
-from paddock.host.models import ModelCalls
-from paddock.host.offers import Offers
-from paddock.host.outcomes import Outcomes
-from paddock.host.platforms import Platforms
-from paddock.host.tails import Tails
-from paddock.host.tools import ToolCalls
+from paddock.host.agents.agents import Agents
+from paddock.host.agents.files import AgentFiles, first_of
+from paddock.host.automation.calendar import Calendars
+from paddock.host.calls.artifacts import Artifacts
+from paddock.host.calls.embeddings import Embeddings
+from paddock.host.calls.events import Events
+from paddock.host.calls.knowledge import DocumentOriginals
+from paddock.host.calls.models import ModelCalls
+from paddock.host.calls.tools import ToolCalls
+from paddock.host.calls.workspace_resources import Offers
+from paddock.host.conversations.attachments import UserAttachments
+from paddock.host.keeping.audit import Audit
+from paddock.host.people.approvals import Approvals
+from paddock.host.people.metering import Metering
+from paddock.host.platforms.deliveries import Deliveries
+from paddock.host.platforms.platforms import Platforms
+from paddock.host.runs.outcomes import Outcomes
+from paddock.host.streams.tails import Tails
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.demo import NAME as DEMO
 from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
-from paddock.rules.cluster_secret import ClusterSecret
+from paddock.rules.cluster.secret import ClusterSecret
 from paddock.settings import Settings
 from paddock.storage.chosen import knowledge_in, store_at
 from paddock.storage.cluster_secret import find as find_secret

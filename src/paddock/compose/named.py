@@ -10,10 +10,10 @@ import structlog
 
 from paddock.agent_program import load_program
 from paddock.compose.parts import mark_of, models_of, revealed, servers_in
-from paddock.host.agents_file import AgentsFileError, Defined
+from paddock.host.agents.file import AgentsFileError, Defined
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import ModelSettingsError
-from paddock.rules.named_resources import NamedResources
+from paddock.rules.agents.named_resources import NamedResources
 from paddock.settings import Settings
 from paddock.tools.functions import FunctionTool, FunctionTools
 from paddock.tools.loading import load_tools

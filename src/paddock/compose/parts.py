@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING
 
 from paddock.agent_program import is_program, load_program
 from paddock.confinement.homes import Homes
-from paddock.host.agent_files import AgentFiles
-from paddock.host.agents import Agents
-from paddock.host.agents_file import defined_in, in_force
-from paddock.host.agents_watch import Mark, Marks, marks_of_tools, state_of
-from paddock.host.answers import Answers
-from paddock.host.approvals import Approvals
-from paddock.host.artifacts import ArtifactLimits, Artifacts
-from paddock.host.attachments import UserAttachments
-from paddock.host.audit import Audit
-from paddock.host.budgets import Budgets
-from paddock.host.calendar import Calendars
-from paddock.host.chat_answers import ChatAnswers
-from paddock.host.client_files import ClientFiles
-from paddock.host.client_history import ClientHistory
-from paddock.host.deliveries import Deliveries
-from paddock.host.delta_stream import DeltaStream
-from paddock.host.inbox import Inbox
-from paddock.host.ingress import Ingress
-from paddock.host.outcomes import Outcomes
-from paddock.host.platforms import Platforms
-from paddock.host.thread_names import ThreadNames
-from paddock.host.tool_files import ToolFiles
-from paddock.host.tools import ToolCalls
-from paddock.host.working_directories import WorkingDirectories
+from paddock.host.agents.agents import Agents
+from paddock.host.agents.file import defined_in, in_force
+from paddock.host.agents.files import AgentFiles
+from paddock.host.agents.watch import Mark, Marks, marks_of_tools, state_of
+from paddock.host.automation.calendar import Calendars
+from paddock.host.calls.artifacts import ArtifactLimits, Artifacts
+from paddock.host.calls.tool_files import ToolFiles
+from paddock.host.calls.tools import ToolCalls
+from paddock.host.conversations.attachments import UserAttachments
+from paddock.host.conversations.client_files import ClientFiles
+from paddock.host.conversations.client_history import ClientHistory
+from paddock.host.conversations.inbox import Inbox
+from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.keeping.audit import Audit
+from paddock.host.people.approvals import Approvals
+from paddock.host.people.budgets import Budgets
+from paddock.host.platforms.chat_answers import ChatAnswers
+from paddock.host.platforms.deliveries import Deliveries
+from paddock.host.platforms.delta_stream import DeltaStream
+from paddock.host.platforms.ingress import Ingress
+from paddock.host.platforms.platforms import Platforms
+from paddock.host.runs.outcomes import Outcomes
+from paddock.host.runs.working_directories import WorkingDirectories
+from paddock.host.session.answers import Answers
 from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
 from paddock.models.keys import Key
@@ -41,18 +41,18 @@ from paddock.models.loading import found_models, load_models
 from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import Store
 from paddock.ports.attachments import Attachments
-from paddock.rules.attachments import AttachmentLimits
-from paddock.rules.budgets import Budget
-from paddock.rules.extras import needed_for
-from paddock.rules.mcp_specs import McpServerSpec
-from paddock.rules.model_specs import ModelSpec
-from paddock.rules.named_resources import NamedResources
-from paddock.rules.retention import Periods
+from paddock.rules.agents.extras import needed_for
+from paddock.rules.agents.mcp_specs import McpServerSpec
+from paddock.rules.agents.model_specs import ModelSpec
+from paddock.rules.agents.named_resources import NamedResources
+from paddock.rules.conversations.attachments import AttachmentLimits
+from paddock.rules.log.retention import Periods
+from paddock.rules.people.budgets import Budget
 from paddock.rules.session.commands import SessionTimeouts
-from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
+from paddock.runners.installed.catalog import Catalog
+from paddock.runners.installed.plugins_watch import PluginsWatch
 from paddock.runners.packages.installed import RECORD_FILE
-from paddock.runners.plugins_watch import PluginsWatch
 from paddock.settings import Settings
 from paddock.storage.signing_keys import KeyFile
 from paddock.tools import builtin

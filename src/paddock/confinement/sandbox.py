@@ -52,7 +52,7 @@ READ_ONLY_OF_PROCESSES = ("sys", "sysrq-trigger", "irq", "bus")
 """Parts of /proc over which a read-only view lies, as far as they could be written in at all."""
 PROGRAMS = ("bwrap", "prlimit", "setpriv", "env", "sh", "stat")
 SCOPES_SOCKETS = 6
-"""The Landlock that keeps a process from abstract sockets of others; the warden asks for it (`runners/warden.py`)."""
+"""Version of Landlock that scopes abstract sockets; `runners/processes/warden.py` asks for it."""
 _NO_NETWORK = "--unshare-net"
 _FILTER = "@filter"
 """Stands in a command line for the open file with the filter, which has a number only when the process is started."""

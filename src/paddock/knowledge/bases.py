@@ -28,10 +28,10 @@ from paddock.ports.knowledge import (
     Passage,
 )
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.model_usage import Payer
-from paddock.rules.ranking import bounded, fuse
-from paddock.rules.rows import AuditRow
-from paddock.rules.tokens import terms_of
+from paddock.rules.people.model_usage import Payer
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.search.ranking import bounded, fuse
+from paddock.rules.search.tokens import terms_of
 
 log = structlog.get_logger("paddock.knowledge")
 

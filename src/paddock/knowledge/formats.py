@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 
 from paddock.knowledge.reading import UnreadableError, trail
 from paddock.knowledge.word import sections_of_word
-from paddock.rules.chunking import Section
-from paddock.rules.extras import advice
+from paddock.rules.agents.extras import advice
+from paddock.rules.search.chunking import Section
 
 MAX_PAGES = 2_000
 MAX_CHARS = 20_000_000

@@ -17,11 +17,11 @@ from paddock.knowledge.extraction import extract
 from paddock.knowledge.reading import Extracted
 from paddock.knowledge.vectors import packed
 from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, Originals, StoredChunk
-from paddock.rules.chunking import Chunk, chunks_of
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-from paddock.rules.model_usage import Payer
-from paddock.rules.tokens import tokens_of
-from paddock.rules.turns import next_after
+from paddock.rules.people.model_usage import Payer
+from paddock.rules.people.turns import next_after
+from paddock.rules.search.chunking import Chunk, chunks_of
+from paddock.rules.search.tokens import tokens_of
 from paddock.rules.values import replace
 
 log = structlog.get_logger("paddock.knowledge")

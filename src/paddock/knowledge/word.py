@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree as ET
 
 from paddock.knowledge.reading import UnreadableError, trail
-from paddock.rules.chunking import Section
+from paddock.rules.search.chunking import Section
 
 MAX_XML_BYTES = 64 * 1024 * 1024
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"

@@ -11,7 +11,7 @@ from paddock.models.failures import TO_MEND
 from paddock.models.provider import Provider
 from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece
 from paddock.rules.errors import HostError
-from paddock.rules.retries import pause_before
+from paddock.rules.run.retries import pause_before
 from paddock.rules.values import replace
 
 log = structlog.get_logger("paddock.models")

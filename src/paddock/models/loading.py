@@ -17,7 +17,7 @@ from paddock.models.demo import NAME as DEMO
 from paddock.models.demo import DemoModel
 from paddock.models.keys import Key
 from paddock.models.provider import Provider
-from paddock.rules.model_specs import ModelSpec, name_problem
+from paddock.rules.agents.model_specs import ModelSpec, name_problem
 
 if TYPE_CHECKING:
     from paddock.models.remote import RemoteModel

@@ -23,9 +23,9 @@ from paddock.models.wire.speaking import ServerSaidError, Wire, reason_of
 from paddock.models.wire.sse import EventReader, RubbishError
 from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices, Ranking
 from paddock.ports.places import Places
-from paddock.rules.admission import KEPT_FREE
+from paddock.rules.access.admission import KEPT_FREE
+from paddock.rules.agents.model_specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.model_specs import ModelSpec
 from paddock.rules.values import replace
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.approvals import Approval
+from paddock.rules.access.approvals import Approval
 
 
 class ApprovalRecords(Protocol):

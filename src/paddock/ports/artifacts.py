@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, S
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from paddock.rules.rows import ArtifactRow, StorageRow
+from paddock.rules.rows.rows import ArtifactRow, StorageRow
 from paddock.rules.values import Value
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from paddock.rules.credentials import HOST, Credential
+from paddock.rules.access.credentials import HOST, Credential
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import ArtifactAttached
+from paddock.rules.rows.rows import ArtifactAttached
 from paddock.rules.values import Value
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.automation_rows import AutomationRow, TickRow
+from paddock.rules.rows.automation import AutomationRow, TickRow
 
 
 class AutomationRecords(Protocol):

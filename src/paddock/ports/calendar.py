@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from paddock.ports.tools import ToolUse
-from paddock.rules.calendar_rows import CalendarEventRow, CalendarState
+from paddock.rules.rows.calendar import CalendarEventRow, CalendarState
 
 
 class CalendarRecords(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
+from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
 from paddock.rules.values import Value
 
 

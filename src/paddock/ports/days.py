@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.rows import TranscriptRow
+from paddock.rules.rows.rows import TranscriptRow
 
 
 class DayRecords(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.delivery_rows import DeliveryRow, PlatformConversationRow, PlatformEventRow
+from paddock.rules.rows.deliveries import DeliveryRow, PlatformConversationRow, PlatformEventRow
 
 
 class DeliveryRecords(Protocol):

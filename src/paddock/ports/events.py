@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.call_rows import PlacedCall
-from paddock.rules.chain import StoredFact
-from paddock.rules.delivery_rows import DeliveryRow
-from paddock.rules.rows import WHOLE, View
+from paddock.rules.log.chain import StoredFact
+from paddock.rules.rows.calls import PlacedCall
+from paddock.rules.rows.deliveries import DeliveryRow
+from paddock.rules.rows.rows import WHOLE, View
 
 
 class EventRecords(Protocol):

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.leases import Peer
+from paddock.rules.cluster.leases import Peer
 from paddock.rules.values import Value
 
 ASKED_SECONDS = 10.0

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from paddock.rules.chain import Head
-from paddock.rules.retention import OldFact, OldSession
+from paddock.rules.log.chain import Head
+from paddock.rules.log.retention import OldFact, OldSession
 
 OldRows = Literal[
     "audit",

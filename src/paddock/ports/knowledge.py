@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from paddock.rules.chunking import Chunk
-from paddock.rules.model_usage import Payer
-from paddock.rules.rows import AuditRow
-from paddock.rules.tokens import Phrase
+from paddock.rules.people.model_usage import Payer
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.search.chunking import Chunk
+from paddock.rules.search.tokens import Phrase
 from paddock.rules.values import Value
 
 JobStatus = Literal["queued", "running", "completed", "failed"]

@@ -18,9 +18,9 @@ from paddock.ports.plugins import PluginRecords
 from paddock.ports.secrets import SecretRecords
 from paddock.ports.sessions import SessionRecords
 from paddock.ports.users import UserRecords
-from paddock.rules.chain import Head, StoredFact
-from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import WHOLE, Apart, AuditRow, InboxRow, Row, RunRow, SessionRow, TranscriptRow, View
+from paddock.rules.log.chain import Head, StoredFact
+from paddock.rules.rows.rows import WHOLE, Apart, AuditRow, InboxRow, Row, RunRow, SessionRow, TranscriptRow, View
+from paddock.rules.search.history_search import TranscriptQuery
 from paddock.rules.values import Value
 
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from paddock.rules.permissions import Grant
+from paddock.rules.access.permissions import Grant
 
 
 class Observer(Protocol):

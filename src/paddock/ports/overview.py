@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
-from paddock.rules.rows import RunRow
+from paddock.rules.people.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
+from paddock.rules.rows.rows import RunRow
 
 
 class OverviewRecords(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from paddock.rules.permissions import RunScope
+from paddock.rules.access.permissions import RunScope
 from paddock.rules.values import Value
 
 KNOWN_ACTIONS = frozenset({"message.edit", "message.recall", "reaction.add"})

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from paddock.rules.rows import PluginRow
+from paddock.rules.rows.rows import PluginRow
 
 
 class PluginRecords(Protocol):

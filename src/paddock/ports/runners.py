@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from paddock.rules.errors import HostError
-from paddock.rules.results import Result
+from paddock.rules.run.results import Result
 from paddock.rules.values import Value
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.rows import KeptMemberRow, SessionSummary
-from paddock.rules.thread_search import FoundThreads, ThreadQuery
+from paddock.rules.rows.rows import KeptMemberRow, SessionSummary
+from paddock.rules.search.thread_search import FoundThreads, ThreadQuery
 
 
 class SessionRecords(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from paddock.rules.rows import FeedbackRow, UserRow
+from paddock.rules.rows.rows import FeedbackRow, UserRow
 
 
 class UserRecords(Protocol):

@@ -25,21 +25,21 @@ from paddock.ports import (
     RunnerStatus,
 )
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.runners import launch
-from paddock.runners.attach import AttachedRunner, AttachTokens, AttachTransport
-from paddock.runners.catalog import Catalog
-from paddock.runners.errors import StartError
-from paddock.runners.failures import LOGGED
-from paddock.runners.guests import ELSEWHERE, Guests
-from paddock.runners.isolation import MEMORY_MB, Ground, active_level
-from paddock.runners.leftovers import Leftovers
-from paddock.runners.plugins import Level, Place, Plugin
-from paddock.runners.process import Launch
-from paddock.runners.runs import NoRun, workspace_of
-from paddock.runners.shared import START_SECONDS, Surroundings, not_refused
-from paddock.runners.spares import SPARE_SECONDS
-from paddock.runners.staff import Staff
-from paddock.runners.supervisor import REPLACED, Supervisor
+from paddock.runners.attached.attach import AttachedRunner, AttachTokens, AttachTransport
+from paddock.runners.attached.attached_runners import ELSEWHERE, Guests
+from paddock.runners.installed.catalog import Catalog
+from paddock.runners.installed.plugins import Level, Place, Plugin
+from paddock.runners.processes import launch
+from paddock.runners.processes.failures import LOGGED
+from paddock.runners.processes.isolation import MEMORY_MB, Ground, active_level
+from paddock.runners.processes.leftovers import Leftovers
+from paddock.runners.processes.prewarming import SPARE_SECONDS
+from paddock.runners.processes.process import Launch
+from paddock.runners.processes.shared import START_SECONDS, Surroundings, not_refused
+from paddock.runners.processes.supervisor import REPLACED, Supervisor
+from paddock.runners.processes.supervisors import Staff
+from paddock.runners.wire.errors import StartError
+from paddock.runners.wire.runs import NoRun, workspace_of
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator
 
-from paddock.rules.addresses import is_postgres
+from paddock.rules.agents.addresses import is_postgres
 
 EMBEDDED = "embedded"
 BUS_ADDRESS = re.compile(r"(nats|tls)://\S+")

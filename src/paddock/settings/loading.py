@@ -14,11 +14,11 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from paddock.rules.addresses import is_private_way, without_secrets
-from paddock.rules.host_only import ApiAgents
-from paddock.rules.mcp_specs import McpServerSpec
-from paddock.rules.model_specs import ModelSpec
-from paddock.rules.platform_specs import PlatformSpec
+from paddock.rules.access.host_only import ApiAgents
+from paddock.rules.agents.addresses import is_private_way, without_secrets
+from paddock.rules.agents.mcp_specs import McpServerSpec
+from paddock.rules.agents.model_specs import ModelSpec
+from paddock.rules.agents.platform_specs import PlatformSpec
 from paddock.settings.kinds import absolute
 from paddock.settings.shape import Settings, allowed_values
 

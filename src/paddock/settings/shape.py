@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from paddock.rules.addresses import is_loopback, is_postgres, openid_configuration_of, without_secrets
+from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents
+from paddock.rules.agents.addresses import is_loopback, is_postgres, openid_configuration_of, without_secrets
+from paddock.rules.agents.mcp_specs import McpServerSpec
+from paddock.rules.agents.model_specs import ModelSpec
+from paddock.rules.agents.platform_specs import PlatformSpec
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
-from paddock.rules.host_only import NOTHING_OPENED, ApiAgents
-from paddock.rules.mcp_specs import McpServerSpec
-from paddock.rules.model_specs import ModelSpec
-from paddock.rules.platform_specs import PlatformSpec
 from paddock.settings.kinds import (
     EMBEDDED,
     AnyPath,

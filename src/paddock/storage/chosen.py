@@ -5,8 +5,8 @@ from pathlib import Path
 from paddock.ports import Store
 from paddock.ports.hosts import Hosts
 from paddock.ports.knowledge import KnowledgeStore
-from paddock.rules.addresses import is_postgres
-from paddock.rules.extras import needed_for
+from paddock.rules.agents.addresses import is_postgres
+from paddock.rules.agents.extras import needed_for
 from paddock.storage.lock import host_id
 
 

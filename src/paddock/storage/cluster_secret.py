@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from paddock.rules.cluster_secret import ClusterSecret
+from paddock.rules.cluster.secret import ClusterSecret
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.signing_keys import write
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from paddock.rules.chain import StoredFact
+from paddock.rules.log.chain import StoredFact
 
 Ranges = Sequence[tuple[str, int, int]]
 """(turn_id, first, last) of replaced deltas, both ends included."""

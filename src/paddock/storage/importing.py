@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.rows import PluginRow
-from paddock.rules.tokens import tokens_of
+from paddock.rules.rows.rows import PluginRow
+from paddock.rules.search.tokens import tokens_of
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.knowledge import columns
 from paddock.storage.postgres.migrate import bring_up_to_date

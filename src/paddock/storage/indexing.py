@@ -14,7 +14,7 @@ from contextlib import suppress
 from paddock.ports import Batch
 from paddock.ports.places import Places
 from paddock.rules.errors import HostError, StorageUnavailableError
-from paddock.rules.rows import TranscriptRow
+from paddock.rules.rows.rows import TranscriptRow
 
 MAX_COUNTED = 65_536
 """Conversations whose new items are counted; the one counted longest ago is forgotten first."""

@@ -1,8 +1,8 @@
 """What became of a batch when the answer to its append was lost: the end of the log tells."""
 
 from paddock.ports import Batch
-from paddock.rules.chain import Head
 from paddock.rules.errors import StaleOwnerError
+from paddock.rules.log.chain import Head
 
 
 def is_taken(batch: Batch, epoch: int, head: Head) -> bool:

@@ -8,14 +8,15 @@ from itertools import islice
 from typing import Any, TypeVar, get_args
 
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
-from paddock.rules.automation_rows import AboutJobs
-from paddock.rules.calendar_rows import AboutCalendars
-from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow, ModelUsageRow, ToolCallRow
-from paddock.rules.chain import Head, StoredFact
-from paddock.rules.delivery_rows import AboutPlatforms
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, RequestsErased, SessionGone
-from paddock.rules.rows import (
+from paddock.rules.log.chain import Head, StoredFact
+from paddock.rules.log.salting import ERASED_DIGEST
+from paddock.rules.rows.automation import AboutJobs
+from paddock.rules.rows.calendar import AboutCalendars
+from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow, ModelUsageRow, ToolCallRow
+from paddock.rules.rows.deliveries import AboutPlatforms
+from paddock.rules.rows.forgetting import CallsErased, FactErased, ItemErased, LogTrimmed, RequestsErased, SessionGone
+from paddock.rules.rows.rows import (
     TERMINAL_STATUSES,
     AgentRow,
     Apart,
@@ -36,8 +37,7 @@ from paddock.rules.rows import (
     TranscriptRow,
     UserRow,
 )
-from paddock.rules.salting import ERASED_DIGEST
-from paddock.rules.taking_over_rows import Moving
+from paddock.rules.rows.taking_over import Moving
 from paddock.rules.values import replace
 from paddock.storage.compaction import without_replaced
 from paddock.storage.lost_answers import is_taken

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from paddock.rules.approvals import DECIDED, DONE, Approval
-from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
+from paddock.rules.access.approvals import DECIDED, DONE, Approval
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow
 
 
 class MemoryApprovals:

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from paddock.rules.automation_rows import (
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.people.turns import in_turn
+from paddock.rules.rows.automation import (
     AboutJobs,
     AutomationGone,
     AutomationRow,
@@ -13,8 +15,6 @@ from paddock.rules.automation_rows import (
     JobMoves,
     TickRow,
 )
-from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.turns import in_turn
 from paddock.rules.values import replace
 
 

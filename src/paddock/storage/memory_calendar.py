@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from paddock.rules.calendar_rows import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.calendar import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.rules.values import replace
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from paddock.ports import Spent
-from paddock.rules.budgets import DAY
-from paddock.rules.call_rows import ModelUsageRow, PlacedCall, ToolCallRow
-from paddock.rules.rows import TERMINAL_STATUSES, RunRow
+from paddock.rules.people.budgets import DAY
+from paddock.rules.rows.calls import ModelUsageRow, PlacedCall, ToolCallRow
+from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow
 
 
 class MemoryCalls:

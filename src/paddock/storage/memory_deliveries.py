@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from paddock.rules.delivery_rows import (
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.people.turns import in_turn
+from paddock.rules.rows.deliveries import (
     AboutPlatforms,
     DeliveryAgain,
     DeliveryClaim,
@@ -12,8 +14,6 @@ from paddock.rules.delivery_rows import (
     PlatformConversationRow,
     PlatformEventRow,
 )
-from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.turns import in_turn
 from paddock.rules.values import replace
 
 

@@ -6,11 +6,11 @@ from operator import attrgetter
 from typing import Any
 
 from paddock.ports.keeping import OldRows
-from paddock.rules.chain import Head, StoredFact, word_bytes
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.forgetting_rows import GONE_ON, CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
-from paddock.rules.retention import OldFact, OldSession
-from paddock.rules.rows import AuditRow, RunRow, SessionRow, TranscriptRow
+from paddock.rules.log.chain import Head, StoredFact, word_bytes
+from paddock.rules.log.retention import OldFact, OldSession
+from paddock.rules.rows.forgetting import GONE_ON, CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
+from paddock.rules.rows.rows import AuditRow, RunRow, SessionRow, TranscriptRow
 from paddock.rules.values import replace
 from paddock.storage.memory_approvals import MemoryApprovals
 from paddock.storage.memory_automations import MemoryAutomations

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from paddock.rules.caps import check_cap
+from paddock.rules.access.caps import check_cap
 from paddock.rules.errors import HostError
-from paddock.rules.forgetting_rows import SessionGone
-from paddock.rules.rows import (
+from paddock.rules.rows.forgetting import SessionGone
+from paddock.rules.rows.rows import (
     ArtifactAttached,
     ArtifactGone,
     ArtifactRow,

@@ -17,9 +17,9 @@ from paddock.ports.knowledge import (
     original_id,
 )
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.ranking import bm25
-from paddock.rules.rows import ArtifactGone, AuditRow
-from paddock.rules.tokens import Phrase
+from paddock.rules.rows.rows import ArtifactGone, AuditRow
+from paddock.rules.search.ranking import bm25
+from paddock.rules.search.tokens import Phrase
 from paddock.rules.values import replace
 from paddock.storage.memory import MemoryStore
 

@@ -4,9 +4,19 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
 
-from paddock.rules.call_rows import ModelUsageRow
-from paddock.rules.overview import AuditEntry, AuditQuery, Lap, Pace, RunsQuery, Spender, UsageLine, pace_of, paces
-from paddock.rules.rows import AuditRow, RunRow
+from paddock.rules.people.overview import (
+    AuditEntry,
+    AuditQuery,
+    Lap,
+    Pace,
+    RunsQuery,
+    Spender,
+    UsageLine,
+    pace_of,
+    paces,
+)
+from paddock.rules.rows.calls import ModelUsageRow
+from paddock.rules.rows.rows import AuditRow, RunRow
 from paddock.storage.memory_calls import unpriced_in
 from paddock.storage.memory_keeping import MemorySession
 

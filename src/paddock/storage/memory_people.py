@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
-from paddock.rules.rows import FeedbackRow, LeftBehindRow, SessionRow, ThreadNameRow, UserRow
+from paddock.rules.rows.rows import FeedbackRow, LeftBehindRow, SessionRow, ThreadNameRow, UserRow
 
 
 class MemoryPeople:

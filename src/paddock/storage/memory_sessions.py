@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from paddock.rules.rows import KeptMemberRow, SessionDetailsRow, TransactionRow
+from paddock.rules.rows.rows import KeptMemberRow, SessionDetailsRow, TransactionRow
 from paddock.rules.values import replace
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from paddock.ports import ScopeState
-from paddock.rules.rows import Row, StateRow
-from paddock.rules.versions import check_version
+from paddock.rules.log.versions import check_version
+from paddock.rules.rows.rows import Row, StateRow
 from paddock.storage.room import scopes_in
 
 

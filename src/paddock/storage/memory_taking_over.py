@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from paddock.rules.automation_rows import AutomationRow
-from paddock.rules.calendar_rows import CalendarEventRow
-from paddock.rules.call_rows import ApprovalRow, ModelUsageRow, ToolCallRow
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import AgentRow, ArtifactRow, RunRow
-from paddock.rules.taking_over_rows import MOVED_ON, BelongingsMoved, Moving, SessionMoved, SessionSettled, StateMoved
+from paddock.rules.rows.automation import AutomationRow
+from paddock.rules.rows.calendar import CalendarEventRow
+from paddock.rules.rows.calls import ApprovalRow, ModelUsageRow, ToolCallRow
+from paddock.rules.rows.rows import AgentRow, ArtifactRow, RunRow
+from paddock.rules.rows.taking_over import MOVED_ON, BelongingsMoved, Moving, SessionMoved, SessionSettled, StateMoved
 from paddock.rules.values import replace
 from paddock.storage.memory_kept import MemoryKept
 from paddock.storage.memory_overview import MemoryOverview

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from paddock.rules.call_rows import PlacedCall
-from paddock.rules.chain import StoredFact
-from paddock.rules.delivery_rows import DeliveryRow
-from paddock.rules.events import HANDED_OVER
-from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import (
+from paddock.rules.log.chain import StoredFact
+from paddock.rules.log.events import HANDED_OVER
+from paddock.rules.rows.calls import PlacedCall
+from paddock.rules.rows.deliveries import DeliveryRow
+from paddock.rules.rows.rows import (
     BEGINS_CHARS,
     BEGINS_FACTS,
     WHOLE,
@@ -19,8 +18,9 @@ from paddock.rules.rows import (
     TranscriptRow,
     View,
 )
-from paddock.rules.thread_search import FoundThread, FoundThreads, ThreadQuery, is_said, titled
-from paddock.rules.tokens import Phrase, matches
+from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.thread_search import FoundThread, FoundThreads, ThreadQuery, is_said, titled
+from paddock.rules.search.tokens import Phrase, matches
 from paddock.storage.memory_keeping import MemoryKeeping
 from paddock.storage.memory_people import MemoryPeople
 from paddock.storage.memory_sessions import MemorySessions

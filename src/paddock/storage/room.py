@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from paddock.ports import ScopeState
-from paddock.rules.rows import TranscriptRow
+from paddock.rules.rows.rows import TranscriptRow
 
 
 def until_full(rows: Iterable[TranscriptRow], room: int | None) -> Iterator[TranscriptRow]:

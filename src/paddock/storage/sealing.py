@@ -7,7 +7,7 @@ from binascii import Error as NotBase64Error
 import msgspec
 
 from paddock.ports.secrets import Owner
-from paddock.rules.cluster_secret import ClusterSecret, mark_of
+from paddock.rules.cluster.secret import ClusterSecret, mark_of
 
 PURPOSE = "sealing"
 PREFIX = "sealed:1:"

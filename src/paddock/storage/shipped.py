@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from importlib import resources
 
-from paddock.rules.migrations import Migration
+from paddock.rules.rows.migrations import Migration
 
 
 def shipped_migrations(dialect: str) -> Sequence[Migration]:

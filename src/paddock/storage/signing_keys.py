@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.rules.cluster.signing import SigningKeys
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.signing import SigningKeys
 from paddock.rules.values import Value
 
 SECRET_BYTES = 32

@@ -15,7 +15,7 @@ import anyio
 
 from paddock.ports.places import Places
 from paddock.rules.errors import HostError, StorageUnavailableError
-from paddock.rules.thread_search import FoundThread, FoundThreads, ThreadQuery
+from paddock.rules.search.thread_search import FoundThread, FoundThreads, ThreadQuery
 
 AT_ONCE, EACH = 2, 1
 """Parts that are put in at once, in all and of one workspace."""

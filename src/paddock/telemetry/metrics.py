@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode
-from paddock.rules.permissions import Grant
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 
 if TYPE_CHECKING:

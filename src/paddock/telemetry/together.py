@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paddock.ports.observing import Observer
-from paddock.rules.permissions import Grant
+from paddock.rules.access.permissions import Grant
 
 
 class Together:

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import Span, Status, StatusCode, set_span_in_context
 
-from paddock.rules.permissions import Grant
+from paddock.rules.access.permissions import Grant
 
 PATH = "/v1/traces"
 MAX_LIVE = 10_000

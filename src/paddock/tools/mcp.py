@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
-from paddock.rules.mcp_specs import McpServerSpec, name_problem
+from paddock.rules.agents.mcp_specs import McpServerSpec, name_problem
 from paddock.tools.mcp_server import McpServer
 from paddock.tools.signatures import ToolDefinitionError
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from paddock.rules.run_input import JsonValues, holds_more_values
+from paddock.rules.run.input import JsonValues, holds_more_values
 from paddock.tools.mcp_stdio import MAX_MESSAGE, MAX_VALUES, SHORT, TOO_LONG, TOO_MANY
 from paddock_sdk import outbound
 

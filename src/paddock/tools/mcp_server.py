@@ -19,9 +19,9 @@ import structlog
 
 from paddock.ports.places import Places
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
+from paddock.rules.agents.mcp_specs import McpServerSpec, tool_name
 from paddock.rules.errors import HostError
-from paddock.rules.mcp_specs import McpServerSpec, tool_name
-from paddock.rules.restart import after_exit
+from paddock.rules.run.restart import after_exit
 from paddock.tools.answers import failed
 from paddock.tools.mcp_child import NOT_STARTED
 from paddock.tools.mcp_content import answer_of

@@ -17,7 +17,7 @@ import anyio.to_thread
 import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from paddock.rules.run_input import holds_more_values
+from paddock.rules.run.input import holds_more_values
 
 log = structlog.get_logger("paddock.mcp")
 

@@ -37,7 +37,7 @@ class AcpConfig(Config):
 
     @property
     def model_to_choose(self) -> str:
-        """What is still to be asked for in the session: nothing when a file or a variable has said it already."""
+        """Model to ask for in the session; empty when a file or a variable names it already."""
         return "" if self.writes_settings or self.preset.model_env else self.model
 
 
@@ -133,7 +133,7 @@ class Acp(HarnessRunner):
 
 
 def _extensions(config: AcpConfig) -> dict[str, Any]:
-    """What it may not use is kept from its model: it does not ask before it uses every tool."""
+    """Hide tools that are not allowed from the model: this agent does not ask before every use."""
     if not config.preset.options:
         return {}
     return {"claudeCode": {"options": {**config.preset.options, "disallowedTools": [*NEVER, *config.deny]}}}

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[\w.:-]{1,80}")
 
 
 class Call:
-    """What is known of it so far."""
+    """One tool call as far as the agent has described it."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -50,12 +50,12 @@ class Call:
 
     @property
     def _commands(self) -> list[Any]:
-        """What a model wrote, and must not be taken for the name of a tool."""
+        """Commands written by a model; they must not be taken for the name of a tool."""
         return [self.given[name] for name in COMMANDS if name in self.given]
 
     @property
     def _is_command(self) -> bool:
-        """Whether its title may be what a model wrote."""
+        """True when a model may have written the title."""
         return bool(self._commands) or self._kind == "execute"
 
     def _hear(self, output: Mapping[str, Any]) -> None:
@@ -64,13 +64,13 @@ class Call:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a tool of the run's own endpoint."""
+        """True for a tool of the run's own endpoint."""
         if self._of_a_server:
             return self.given.get("server") == OWN_SERVER
         return OWN_TOOL.fullmatch(self.name) is not None and not self._is_command
 
     def about(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """What it is called with, as far as the agent tells."""
+        """Arguments of the call, as far as the agent tells them."""
         return self.given or self._draft or self.shown(said)
 
     def shown(self, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Call:
         return {**(self.given or self._draft), **words}
 
     def is_exact(self, said: Mapping[str, Any]) -> bool:
-        """Whether more is told than which tool, and where."""
+        """True when more than the tool and its location is known."""
         return bool(set(self.shown(said)) - PLACES)
 
     def ended(self, call_id: str, said: Mapping[str, Any]) -> ToolEnded:
@@ -95,7 +95,7 @@ def whole_text(content: object) -> str:
 
 
 def _answer(said: Mapping[str, Any]) -> str:
-    """What the tool gave to the model, in words; else how it is shown to people."""
+    """Answer of the tool as the model got it, else as it is shown to people."""
     raw = said.get("rawOutput")
     return (raw if isinstance(raw, str) else _of_a_server(mapping(raw))) or _shown_text(said)
 

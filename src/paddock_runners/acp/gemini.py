@@ -1,4 +1,4 @@
-"""What has to be done for Gemini CLI before it goes on with a session."""
+"""Preparations that Gemini CLI needs before it continues a session."""
 
 import re
 from pathlib import Path

@@ -168,7 +168,7 @@ class AcpWire(RpcWire):
         raise HarnessError("harness.refused", f"it cannot take in further words in the middle of a turn: {text[:80]}")
 
     async def interrupt(self) -> None:
-        """What it asked and was not answered is answered, as the protocol wants; so is what it may still ask."""
+        """Answer every open request of the agent, as the protocol demands, and those it may still make."""
         if self._session:
             self._interrupted = True
             self.notify("session/cancel", {"sessionId": self._session})

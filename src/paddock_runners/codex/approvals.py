@@ -1,4 +1,4 @@
-"""What Codex asks before it does something, in our words: which tool, with what exactly. Pure."""
+"""Approval requests of Codex in our words: which tool, with which arguments. Pure."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

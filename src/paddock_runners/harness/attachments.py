@@ -32,7 +32,7 @@ class Picture:
 
 @dataclass(slots=True)
 class Brought:
-    """What came along."""
+    """Files that came with the input."""
 
     lines: list[str] = field(default_factory=list[str])
     """One for each file, for the prompt."""

@@ -111,7 +111,7 @@ FORM: tuple[Mapping[str, Any], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the form says, read."""
+    """Settings of the agent, read from its form."""
 
     command: str
     model: str
@@ -169,5 +169,5 @@ def one_of(said: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a tool is one of those that `allow` or `deny` names."""
+    """Tell if a tool's name matches a pattern of `allow` or `deny`."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,4 +1,4 @@
-"""What a harness says, in words that fit every harness. Values only; what becomes of them is decided in `narration`."""
+"""Output of a harness in words that fit every harness. Values only; `narration` decides what becomes of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What the turn cost so far. `totals` count from the session's beginning, `turn` from this turn's."""
+    """Usage so far. `totals` count from the session's beginning, `turn` from this turn's."""
 
     turn: Mapping[str, int] = field(default_factory=dict[str, int])
     totals: Mapping[str, float] = field(default_factory=dict[str, float])

@@ -39,7 +39,7 @@ class Bystanders:
 
 
 def bystanders(since: int) -> Bystanders:
-    """Who began before. It takes milliseconds: done at leisure, so that the end of a turn need not wait for it."""
+    """List the processes that began before. Takes milliseconds, so it is done early and not at the end of a turn."""
     before = starts()
     return Bystanders(frozenset(name for name in _all() if (fields := _stat(name)) and int(fields[19]) < since), before)
 
@@ -75,7 +75,7 @@ def _belongs(name: str, mark: bytes, session: int, since: int) -> bool:
 
 
 def _stat(name: str) -> list[bytes]:
-    """What follows the name of the command: state, parent, group, session and so on; nothing when it is gone."""
+    """Fields of a process after its command name: state, parent, group, session and so on; empty when it is gone."""
     return _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
 
 

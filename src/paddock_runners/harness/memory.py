@@ -1,4 +1,4 @@
-"""What is remembered of a harness between turns, as state of the host: its session, where it worked, what it cost."""
+"""State kept between turns: the harness's session, where it worked, what it cost."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -28,7 +28,7 @@ class Memory:
 
     @property
     def has_session(self) -> bool:
-        """Whether one is on record, wherever it was held."""
+        """True when a session is on record, wherever it was held."""
         return bool(self._kept.get(SESSION))
 
     def keep_directory(self, directory: Path) -> "asyncio.Future[Any]":
@@ -40,7 +40,7 @@ class Memory:
         return asyncio.gather(self._keep(DIRECTORY, str(directory)), self._keep(SESSION, session_id))
 
     def knows_page(self, page: str) -> bool:
-        """Whether the session was told this very page, in words."""
+        """True when the session was told exactly this page."""
         return self._kept.get(PAGE) == _digest(page)
 
     async def keep_page(self, page: str) -> None:

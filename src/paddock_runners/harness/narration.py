@@ -1,4 +1,4 @@
-"""What was heard of a harness, told as results: text once, calls with a beginning and an end. Pure."""
+"""Turn the output of a harness into results: text once, calls with a beginning and an end. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

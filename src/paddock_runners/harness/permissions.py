@@ -1,4 +1,4 @@
-"""What a harness may do when it asks: decided by the agent's settings, or by the person, with the next input.
+"""Permissions of a harness: decided by the agent's settings, or by the person, with the next input.
 
 No process is kept waiting while somebody thinks. The turn ends with the question; a yes allows the same call once.
 """
@@ -63,7 +63,7 @@ class Policy:
         self._once = [(call.name, call.arguments) for call in approved]
 
     def judge(self, asked: Permission) -> tuple[Verdict, str]:
-        """What to answer, and why."""
+        """Return the verdict and its reason."""
         if matches(asked.name, self._config.deny):
             return "refuse", REFUSED
         call = (asked.name, canonical(asked.parameters))
@@ -80,7 +80,7 @@ class Policy:
 
 
 def can_ask(ctx: RunContext) -> bool:
-    """Whether there is somebody to ask, and a place to keep the question."""
+    """True when there is somebody to ask, and a place to keep the question."""
     return ctx.trigger.source not in NO_PERSON and ctx.context.available_apis.state
 
 
@@ -109,7 +109,7 @@ def _interrupt(call: Waiting) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a person said about the calls that waited."""
+    """Decisions of a person about the calls that waited."""
 
     approved: tuple[Waiting, ...] = ()
     refused: tuple[Waiting, ...] = ()

@@ -33,7 +33,7 @@ class Place:
 
     @property
     def context(self) -> str:
-        """What the harness is told of its run, as text."""
+        """Description of the run for the harness, as text."""
         return self.files.context_page.read_text("utf-8")
 
 

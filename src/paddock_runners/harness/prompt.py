@@ -1,4 +1,4 @@
-"""What a harness is asked in this turn: the person's words, where the files that came with them lie, or the event."""
+"""Prompt of a turn: the person's words, where the files that came with them lie, or the event."""
 
 import json
 from collections.abc import Sequence

@@ -73,7 +73,7 @@ class RpcWire(Wire):
         return ()
 
     def refused(self, method: str, refusal: RefusedError) -> Iterable[Heard]:  # noqa: ARG002 - as above
-        """The same for a refusal."""
+        """Handle a refused request."""
         return ()
 
     def read(self, said: dict[str, Any]) -> Iterable[Heard]:

@@ -38,7 +38,7 @@ PERMISSIONS = AgentRunnerPermissions(
 
 
 class HarnessRunner(AgentRunner):
-    """What a subclass says: which harness it is, its settings, its command line and its wire."""
+    """Base class of harness runners. A subclass names its harness, settings, command line and wire."""
 
     harness: Harness
     title: str
@@ -62,7 +62,7 @@ class HarnessRunner(AgentRunner):
         return self.harness
 
     def title_of(self, config: Config) -> str:  # noqa: ARG002 - as above
-        """What people call it."""
+        """Name for people."""
         return self.title
 
     @abstractmethod

@@ -166,7 +166,7 @@ class Turn:
             await self._keeping
 
     async def _is_last(self, heard: Over | Gone, wire: Wire) -> bool:
-        """Whether the run ends here, or words that came too late for this turn have begun another."""
+        """True when the run ends here; False when late words have begun another turn."""
         if isinstance(heard, Gone) or heard.code is not None or self._waiting or self._question:
             return True
         async with self._handing:
@@ -264,6 +264,6 @@ class Turn:
 
 
 def _seen(kept: "asyncio.Future[Any]") -> None:
-    """What was still on its way when the turn was cut is no mistake of the program."""
+    """Drop output that was still under way when the turn was cut; it is no mistake of the program."""
     if not kept.cancelled():
         kept.exception()

@@ -58,7 +58,7 @@ class Wire(ABC):
 
     @abstractmethod
     def read(self, said: dict[str, Any]) -> Iterable[Heard]:
-        """What one line means."""
+        """Translate one line."""
 
     # --- shared ---------------------------------------------------------------------------------------------
 

@@ -160,7 +160,7 @@ def body_of(ctx: RunContext) -> dict[str, Any]:
 
 
 def _said(item: TranscriptItem, *, group: bool) -> dict[str, str]:
-    """What somebody said; in a group with the name of who it was."""
+    """One transcript item as a message; in a group with the speaker's name."""
     speaker = speaker_of(item, group=group)
     return {"role": item.role, "content": item.content or "", **({"name": speaker} if speaker else {})}
 

@@ -1,4 +1,4 @@
-"""What an agent behind a URL answers, in our words: a JSON object, server-sent events, AG-UI, or plain text. Pure."""
+"""Answers of an agent behind a URL: a JSON object, server-sent events, AG-UI, or plain text. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ class EventReader:
         """No AG-UI event came, or the one that says that all was said."""
 
     def last(self) -> Iterator[Result]:
-        """What follows from the end of the stream."""
+        """Results that follow from the end of the stream."""
         if not self._finished:
             yield failed("http.broken_off", BROKEN_OFF, retryable=True)
         elif self.text:

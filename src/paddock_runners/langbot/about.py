@@ -1,5 +1,5 @@
-"""What the host wrote down about a LangBot plugin when it was installed: its runners, in our words, and which settings
-are the plugin's own. Read once, at the start.
+"""Description of a LangBot plugin, written when it was installed: its runners in our words, and which settings are the
+plugin's own. Read once, at the start.
 """
 
 import json

@@ -28,7 +28,7 @@ WHOLE_SECONDS = frozenset({"timestamp", "event_time", "created_at", "claimed_at"
 def langbot_context(
     ctx: RunContext, contents: Sequence[Mapping[str, Any]], *, seconds_left: float, steers: bool
 ) -> Data:
-    """What `run_runner` and `run_agent` are given; `contents` are the attached files that could be read."""
+    """Build the argument of `run_runner` and `run_agent`; `contents` are the attached files that could be read."""
     said = ctx.to_wire()
     return {
         "run_id": ctx.run_id,
@@ -76,7 +76,7 @@ def attachment(ref: Mapping[str, Any]) -> Data:
 
 
 def resources(said: Mapping[str, Any]) -> Data:
-    """What was granted. There, an empty list of operations means all of them, so a resource without any is left out."""
+    """Granted resources. LangBot reads an empty list of operations as "all", so a resource without any is left out."""
     storage = mapping(said.get("storage"))
     return {
         "models": [_with_counting(one) for one in _usable(said.get("models"), MODEL_OPERATIONS)],
@@ -105,7 +105,7 @@ def _kept(resource: object, known: Sequence[str]) -> Data:
 
 
 def _with_counting(model: Data) -> Data:
-    """Whoever may ask a model may know how long the question is."""
+    """Add token counting to a model that may be invoked."""
     asks = {"invoke", "stream"} & set(model["operations"])
     return {**model, "operations": [*model["operations"], *(["count_tokens"] if asks else [])]}
 
@@ -128,7 +128,7 @@ def _runtime(said: Mapping[str, Any], seconds_left: float) -> Data:
 
 
 def whole_seconds(said: Mapping[str, Any]) -> Data:
-    """The same, its moments without fractions: the other side takes whole numbers only."""
+    """Round times to whole seconds; LangBot takes no fractions."""
     told = dict(said)
     for key in WHOLE_SECONDS & told.keys():
         told[key] = None if told[key] is None else int(told[key])
@@ -136,7 +136,7 @@ def whole_seconds(said: Mapping[str, Any]) -> Data:
 
 
 def system_prompt(config: Mapping[str, Any]) -> list[Data]:
-    """What `get_prompt` is answered: the agent's own prompt, or its instructions as one."""
+    """Answer of `get_prompt`: the agent's own prompt, or its instructions as one."""
     prompt = [mapping(one) for one in listing(config.get("prompt"))]
     if prompt:
         return prompt

@@ -13,7 +13,7 @@ LINE_BYTES = 1024 * 1024
 
 
 class BrokenWireError(Exception):
-    """What was said cannot be put together; the connection is of no more use."""
+    """Raised for frames that cannot be put together; the connection is of no more use."""
 
 
 def lines_of(message: Mapping[str, Any]) -> Iterator[bytes]:

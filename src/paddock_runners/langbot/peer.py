@@ -66,7 +66,7 @@ class Stream:
 
 
 class Window:
-    """How far the other side has read what we stream to it."""
+    """Flow-control window: how much of a stream the other side has read."""
 
     def __init__(self) -> None:
         self.sent = self._read = 0
@@ -154,7 +154,7 @@ class Peer:
         return False
 
     async def _cancelled(self, stream: Stream) -> bool:
-        """Whether there was something to cancel."""
+        """Cancel a stream; return False if there was none."""
         return (await self.request("__cancel_action", {"seq_id": stream.number})).get("cancelled") is True
 
     def forget(self, stream: Stream) -> None:

@@ -16,7 +16,7 @@ class RefusedError(Exception):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What its SDK turns into an exception with a code for the plugin's author."""
+        """Body of the refusal, from which LangBot's SDK makes an exception with a code."""
         error = {"code": self.code, "message": self.message, "retryable": self.retryable, "details": self.details}
         return {"error": error}
 

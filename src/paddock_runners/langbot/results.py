@@ -1,4 +1,4 @@
-"""What a LangBot runner says, in our words. One object per run, because pieces add up to a message; no I/O."""
+"""Results of a LangBot runner in our words. One object per run, because pieces add up to a message; no I/O."""
 
 import logging
 from collections.abc import Iterator, Mapping

@@ -128,7 +128,7 @@ def _approved(ctx: RunContext, call: Called) -> bool:
 
 
 def _word(ctx: RunContext) -> bool | None:
-    """What was said to the question. An event that is nobody's message, such as a schedule's, leaves it behind."""
+    """Read a yes or no from the input; None for an event that is nobody's message, such as a schedule's."""
     return consent_in(ctx.text) if ctx.event.event_type == SAID else False
 
 

@@ -1,4 +1,4 @@
-"""What an agent's owner can set, and what of it one run uses. Only read here."""
+"""Settings of the local agent, and those one run uses. Only read here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ class Knowledge:
         return [base.kb_id for base in there if "retrieve" in base.operations][:MAX_BASES]
 
     async def passages(self, query: str) -> str:
-        """What fits the query, each passage with its place; empty when nothing does."""
+        """Passages that fit the query, each with its place; empty when nothing does."""
         found = await asyncio.gather(*(self._ask(base, query[:MAX_QUERY_CHARS]) for base in self.bases))
         lines = [self._told(number, entry) for number, entry in enumerate(_merged(found), 1)]
         if not lines:

@@ -21,7 +21,7 @@ from paddock_sdk import HostApi, Result, Results, RunContext, completed, message
 
 @dataclass(slots=True)
 class Desk:
-    """What one run works with."""
+    """Everything one run works with."""
 
     ctx: RunContext
     api: HostApi

@@ -1,4 +1,4 @@
-"""What the agent remembers of a conversation: the turns since the last checkpoint, pulled from the host.
+"""Memory of a conversation: the turns since the last checkpoint, pulled from the host.
 
 When they outgrow their share of the model's window, the older ones become a summary and a new checkpoint. So a turn
 costs about the same however long the conversation is, and between two checkpoints nothing the model saw changes.

@@ -15,7 +15,7 @@ SHOWN_CHARS = 600
 
 
 def preferences_of(ctx: RunContext) -> dict[str, str]:
-    """What was remembered about whoever speaks, in a steady order."""
+    """Remembered preferences of the person who speaks, in a steady order."""
     kept = ctx.state.actor.get(PREFERENCES)
     known = cast("dict[str, Any]", kept) if isinstance(kept, dict) else {}
     return {str(about): str(value) for about, value in sorted(known.items()) if isinstance(value, str)}

@@ -1,4 +1,4 @@
-"""What the model is shown, in an order that keeps its beginning the same from turn to turn.
+"""Messages for the model, in an order that keeps their beginning the same from turn to turn.
 
 First what never changes while the agent's settings do not (instructions, facts), then the summary of the last
 checkpoint, then the turns since then, and only at the end what belongs to this turn alone. A provider that caches what
@@ -32,7 +32,7 @@ def system_message(instructions: str, context: Sequence[Mapping[str, Any]], summ
 
 
 def note(preferences: Mapping[str, Any], passages: str) -> list[Said]:
-    """What this turn should know and no other. It stands right before the input."""
+    """Preferences and passages for this turn only. They stand right before the input."""
     told = " ".join(f"my {about} is {value}." for about, value in preferences.items())
     parts = [f"(The user said in earlier conversations: {told})" if told else "", passages]
     text = "\n\n".join(part for part in parts if part)

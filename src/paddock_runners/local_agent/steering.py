@@ -16,7 +16,7 @@ class Steering:
         self._group = group
 
     async def taken(self) -> list[Said]:
-        """What came in since the last time, as messages. What is not taken in gets a run of its own."""
+        """Pull new input as messages. Input that is not pulled gets a run of its own."""
         if not await self._api.steering.wait(0):
             return []
         try:

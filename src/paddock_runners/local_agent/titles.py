@@ -13,7 +13,7 @@ ASK = (
 async def suggested(
     ctx: RunContext, api: HostApi, config: Config, asked: Asked, answer: str, usage: dict[str, int]
 ) -> Result | None:
-    """What to call the conversation, after its first answer; None later on, and where there is nothing to go by."""
+    """Suggest a title after the first answer; None later on, and where there is nothing to go by."""
     if config.title == "off" or ctx.context.has_history_before or not ctx.text.strip():
         return None
     words = await _of_model(ctx, api, asked, answer, usage) if config.title == "model" else ""
@@ -30,7 +30,7 @@ def shortened(text: str) -> str:
 
 
 async def _of_model(ctx: RunContext, api: HostApi, asked: Asked, answer: str, usage: dict[str, int]) -> str:
-    """What the model calls it; nothing when it cannot be asked: the answer was given, so that is no failure."""
+    """Ask the model for a title; empty when it cannot be asked. The answer was given, so that is no failure."""
     reply = Reply()
     question = [
         {"role": "system", "content": ASK},

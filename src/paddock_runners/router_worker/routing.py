@@ -22,7 +22,7 @@ MAX_EARLIER_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """What the run may choose from: the agent's tools and context, or those of the job it runs for."""
+    """Tools and context to choose from: the agent's, or those of the job it runs for."""
 
     name: str
     tools: tuple[str, ...] | None
@@ -61,7 +61,7 @@ def enabled(ctx: RunContext, mode: Mode) -> list[str]:
 
 
 async def route(ctx: RunContext, api: HostApi, asked: Asked, tools: Sequence[str], usage: Reply) -> Route:
-    """What the router says; a model that does not route leaves every tool to the worker. Raises HostCallError."""
+    """Ask the router; a model that does not route leaves every tool to the worker. Raises HostCallError."""
     described = {tool.tool_name: tool.description or "" for tool in ctx.resources.tools if tool.tool_name in tools}
     told = "\n".join(f"- {name}: {text}" for name, text in described.items()) or "- none"
     messages = [

@@ -1,1 +1,1 @@
-"""What the official runners share: transcripts as model messages, tokens, streamed replies, tool calls. SDK only."""
+"""Shared parts of the official runners: transcripts as messages, tokens, streamed replies, tool calls. SDK only."""

@@ -122,7 +122,7 @@ class Toolbox:
 
 
 def started(call: Called) -> Any:
-    """What people are shown; arguments that are no object are shown as the text they are."""
+    """Result that shows a call to people; arguments that are no object are shown as text."""
     try:
         return tool_started(call.call_id, call.name, arguments_of(call))
     except ValueError:

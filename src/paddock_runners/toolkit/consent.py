@@ -1,7 +1,7 @@
-"""What somebody's words mean as an answer to "may I?": a yes, a no, or neither. Pure.
+"""Read words as an answer to "may I?": a yes, a no, or neither. Pure.
 
 A yes is nothing but yes, in as many words as people like; a no may go on to say what is wanted instead, since nothing
-is done on it. Everything else is neither: whoever asked asks again.
+is done on it. Everything else is neither, and the question is asked again.
 """
 
 import re

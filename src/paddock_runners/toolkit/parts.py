@@ -24,7 +24,7 @@ def pictures_of(said: Mapping[str, Any]) -> list[ArtifactRef]:
 
 
 def in_words(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The same message without pictures. A tool's words name what it gave back; of others they are named here."""
+    """Replace pictures in a message by words. A tool's own words name its pictures; others are named here."""
     pictures = pictures_of(said)
     if not pictures:
         return dict(said)

@@ -11,7 +11,7 @@ from paddock_sdk.protocol.messages import Message, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a model is asked with besides the messages."""
+    """Parameters of a question to a model besides its messages."""
 
     model_id: str
     tools: Sequence[Mapping[str, Any]] = ()
@@ -30,7 +30,7 @@ class Called:
 
 @dataclass(slots=True)
 class Reply:
-    """What the model said so far."""
+    """The model's reply so far."""
 
     text: str = ""
     calls: list[Called] = field(default_factory=list[Called])

@@ -1,4 +1,4 @@
-"""Who speaks in a group, as a model is told: in front of the words, so that people can be told apart. No host calls."""
+"""Speakers of a group: their names stand before their words, so that a model can tell people apart. No host calls."""
 
 from paddock_sdk import RunContext
 from paddock_sdk.protocol.history import TranscriptItem
@@ -8,12 +8,12 @@ MAX_NAME_CHARS = 80
 
 
 def is_group(ctx: RunContext) -> bool:
-    """Whether several people may speak: a platform's conversation says where it came from, a user's own does not."""
+    """True when several people may speak. A platform's conversation says where it came from, a user's own does not."""
     return ctx.conversation is not None and ctx.conversation.launcher_type is not None
 
 
 def speaker_of(said: TranscriptItem | ActorContext | None, *, group: bool) -> str:
-    """What to call somebody in a group; empty where there is nobody to be told apart."""
+    """Name of a speaker in a group; empty where there is nobody to be told apart."""
     if not group or said is None or said.actor_type != "user":
         return ""
     return " ".join((said.actor_name or said.actor_id or "").split())[:MAX_NAME_CHARS]

@@ -49,8 +49,9 @@ def _named(item: TranscriptItem) -> TranscriptItem:
 
 
 def _groups(items: Sequence[TranscriptItem]) -> list[list[TranscriptItem]]:
-    """What belongs to one run. Input can wait in line, so what follows each other need not belong together; a host that
-    does not tell runs apart is read as if it did."""
+    """Group items by run. Input can wait in line, so neighbours need not belong together; without run ids the order
+    decides.
+    """
     groups: dict[str, list[TranscriptItem]] = {}
     current = ""
     for item in items:
@@ -70,8 +71,9 @@ def _turn(items: Sequence[TranscriptItem], agent_id: str | None, late: Mapping[s
 
 
 def _answered(items: Sequence[TranscriptItem]) -> bool:
-    """Whether the turn ended in words. A picture that no answer followed may be the reason for that: it is named, and
-    not shown again and again."""
+    """True when the turn ended in words. A picture that no answer followed may be the reason for that: it is named, and
+    not shown again and again.
+    """
     return items[-1].role == "assistant" and items[-1].item_type == "message"
 
 
@@ -149,7 +151,7 @@ def call_message(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 
 
 def input_message(text: str, attached: Sequence[ArtifactRef]) -> Said | None:
-    """What a user said, with what came along: pictures as pictures, everything else by name."""
+    """Message of a user with its attachments: pictures as pictures, everything else by name."""
     pictures = [picture_part(ref) for ref in attached if can_be_shown(ref)]
     files = [f"(attached: {name_of(ref)}, {ref.artifact_id})" for ref in attached if not can_be_shown(ref)]
     words = "\n".join([*([text] if text else []), *files])

@@ -1,4 +1,4 @@
-"""What an official runner says of itself, in the languages of the console. No other texts live here."""
+"""Labels and descriptions of the official runners, in the languages of the console. No other texts live here."""
 
 from collections.abc import Mapping
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.rules.chain import SALTS_BYTES, Head, seal
+from paddock.rules.log.chain import SALTS_BYTES, Head, seal
 from paddock.rules.session.commands import EndRun
 from paddock.rules.session.decide import step
 from paddock.rules.session.evolve import fold

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from paddock.rules.chain import SALTS_BYTES, Head, seal
+from paddock.rules.log.chain import SALTS_BYTES, Head, seal
 from paddock.rules.session.commands import (
     AskManager,
     AwaitAck,

@@ -1,4 +1,4 @@
-"""What a program does with a host, one method each. Runs go on without us: whatever breaks off here can be resumed."""
+"""Client for a host: one method for each operation. Runs go on without the client; a broken stream can be resumed."""
 
 import json
 import time

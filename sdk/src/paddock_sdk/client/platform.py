@@ -88,9 +88,10 @@ class Platform:
         return Accepted(given["taskId"], given["threadId"], given["runId"], False)
 
     def delivery(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-        """What the host delivers, once its signature is checked. Raises NotSignedError.
+        """Check the signature of a delivery and return its content. Raises NotSignedError.
 
-        The same `delivery_id` may come more than once: an attempt whose end the host did not hear is made again."""
+        One `delivery_id` may arrive more than once: the host repeats an attempt whose end it did not hear.
+        """
         told = {name.lower(): value for name, value in headers.items()}
         stamp = told.get("webhook-timestamp", "")
         if not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 12):

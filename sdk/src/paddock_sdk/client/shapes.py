@@ -1,4 +1,4 @@
-"""What a host answers, as values with types. Fields that a newer host adds are kept in `more`."""
+"""Answers of a host as typed values. Fields that a newer host adds are kept in `more`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ class HistoryMessage:
 
 @dataclass(frozen=True, slots=True)
 class HistoryDay:
-    """What was said on one day; nothing at all when `day` is None."""
+    """One day of a conversation; empty when `day` is None."""
 
     thread_id: str | None
     day: str | None

@@ -65,7 +65,7 @@ class Wire:
             return _answer(response.status, raw)
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Any:
-        """The same for a body that was made elsewhere, because it is signed; no key is sent with it."""
+        """Post a body that was encoded and signed elsewhere; no key is sent with it."""
         with closing(self._connection(CALL_SECONDS)) as connection:
             try:
                 connection.request("POST", urlsplit(self.url).path.rstrip("/") + path, body, dict(headers))

@@ -40,7 +40,7 @@ GRANTED = (*(f"{folder}/" for folder in SKILL_FOLDERS), f"{HIDDEN}/mcp.")
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What was laid out, and what a harness has to be told."""
+    """Files that were written for a harness, and the settings to start it with."""
 
     directory: Path
     context_json: Path
@@ -67,7 +67,7 @@ class Projection:
         return forms.codex(self.servers)
 
     def codex_arguments(self) -> list[str]:
-        """The same for a command line."""
+        """Codex's MCP settings as arguments of its command line."""
         return forms.codex_arguments(self.servers)
 
     def write(self, relative: str, content: bytes) -> Path:
@@ -193,7 +193,7 @@ class _Layout:
         return place
 
     def _forget(self) -> None:
-        """What an earlier turn was granted and this one is not."""
+        """Remove what an earlier turn was granted and this one is not."""
         for path in self._ground.known:
             if path.startswith(GRANTED) and path not in self._written:
                 self._ground.remove(path)
@@ -225,7 +225,7 @@ class _Layout:
         return told
 
     def _is_free(self, place: str) -> bool:
-        """Whether no skill of the user's has that name."""
+        """Tell if no skill of the user's has that name."""
         marker = f"{place}/SKILL.md"
         if not self._common.exists(place) or self._common.is_ours(marker):
             return True
@@ -251,7 +251,7 @@ class _Layout:
 
 
 def _conversation(ctx: AgentRunContext) -> str:
-    """What is the same in every turn of one conversation with one agent, where the host says so."""
+    """A key that is stable over all turns of one conversation with one agent, where the host provides one."""
     return str(ctx.runtime.metadata.get("session_key") or ctx.run_id)
 
 

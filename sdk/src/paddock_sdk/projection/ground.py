@@ -65,7 +65,7 @@ class Ground:
         return False
 
     def is_ours(self, relative: str) -> bool:
-        """Whether we wrote what lies there, and nobody changed it since."""
+        """Tell if we wrote this file and nobody changed it since."""
         known = self._known.get(relative)
         return known is not None and known == self._hash(relative)
 
@@ -176,7 +176,7 @@ class Ground:
                 os.rmdir(parts[depth - 1], dir_fd=folder)
 
     def _read_ledger(self) -> dict[str, str]:
-        """What an earlier run left; anything that is not a ledger counts as none."""
+        """Read the ledger of an earlier run; anything that is not a ledger counts as none."""
         try:
             said = json.loads(self._read(self._ledger, MAX_LEDGER_BYTES) or b"{}")
             known = cast("Mapping[object, object]", said if isinstance(said, dict) else {})

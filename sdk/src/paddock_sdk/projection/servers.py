@@ -109,7 +109,7 @@ def _codex(server: Server) -> dict[str, Any]:
 
 
 def codex_arguments(servers: Sequence[Server]) -> list[str]:
-    """The same as `-c key=value` of the command line; names of variables are no secrets."""
+    """Codex's MCP settings as `-c key=value`; only names of variables appear, no secrets."""
     arguments: list[str] = []
     for name, said in codex(servers)["mcp_servers"].items():
         for key, value in said.items():

@@ -1,4 +1,4 @@
-"""What a harness is told of its run: `agent-context.json` for programs, CONTEXT.md for people and models. Pure.
+"""Texts that describe a run to a harness: `agent-context.json` for programs, CONTEXT.md for people and models. Pure.
 
 No secret is in either: no config, no header's value, no token. CONTEXT.md says what stays the same from turn to turn,
 so that a model's cache stays warm, and nothing a stranger wrote: it may be used as a system prompt.
@@ -112,5 +112,5 @@ def pointer(context_name: str, *, imports: bool) -> str:
 
 
 def already_told(context_name: str) -> str:
-    """The same, for a harness that has the page some other way."""
+    """Introduction for a harness that already has the page another way."""
     return f"`{context_name}` in this directory says what this session is; you have been told it already.\n"

@@ -1,4 +1,4 @@
-"""What a refused host call says, and the codes runs fail with. Codes are closed lists; no exceptions live here."""
+"""Errors of refused host calls, and the codes runs fail with. Codes are closed lists; no exceptions live here."""
 
 # ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
 from typing import Any, Final

@@ -78,7 +78,7 @@ class HostInfo(WireModel):
 
 
 class PluginInfo(WireModel):
-    """Who the host says you are: identity comes from the launch, never from a field the plugin fills."""
+    """Identity of the plugin, set by the host from the launch; a plugin never fills it in."""
 
     author: str
     name: str
@@ -196,5 +196,5 @@ PLUGIN_NOTIFICATIONS: Final[Mapping[str, type[WireModel]]] = MappingProxyType(
 
 
 def longest_result(kind: str, max_result_bytes: int = MAX_RESULT_BYTES) -> int:
-    """How long a result of this type may be: a file that comes along has room of its own."""
+    """Largest size of a result of this type in bytes; a file that comes along has room of its own."""
     return max_result_bytes + (INLINE_BASE64_BYTES if kind == "artifact.created" else 0)

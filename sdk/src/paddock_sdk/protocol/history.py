@@ -1,4 +1,4 @@
-"""What a runner reads back: the transcript, the events, knowledge, and input that arrived while it ran."""
+"""Records a runner reads back: the transcript, the events, knowledge, and input that arrived while it ran."""
 
 # ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
 from typing import Any, Literal

@@ -1,6 +1,6 @@
-"""What a runner may ask of the host: 23 calls, each with its params and its answer. One table, nothing else.
+"""The table of host calls: 23 calls, each with its parameters and its answer.
 
-Whether a run may make a call is decided by the host; these shapes only say how the question and the answer look.
+The host decides if a run may make a call; these shapes only say how the question and the answer look.
 """
 
 # ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
@@ -93,7 +93,7 @@ class ToolsCallParams(HostCallParams):
 
 
 class ToolsCallResult(WireModel):
-    """What the tool said. A large result is an artifact, then `result` is a short text or null.
+    """Answer of a tool. A large result is an artifact; then `result` is a short text or null.
 
     `is_error` (Paddock's own, optional): the call was made and failed, or its arguments were wrong; `result` says so in
     words a model can read.

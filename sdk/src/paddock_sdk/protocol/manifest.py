@@ -1,4 +1,4 @@
-"""What a runner says of itself before it runs: identity, capabilities, the most it may ask for, its settings form."""
+"""Manifest of a runner: identity, capabilities, the permissions it may ask for, the form of its settings."""
 
 # ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
 from typing import Annotated, Any, Literal
@@ -45,7 +45,7 @@ class DynamicFormItemSchema(WireModel):
 
 
 class AgentRunnerCapabilities(WireModel):
-    """What the runner can do, all yes or no."""
+    """Capabilities of a runner, each yes or no."""
 
     streaming: bool = False
     tool_calling: bool = False

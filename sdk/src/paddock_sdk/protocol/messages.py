@@ -72,7 +72,7 @@ class LLMTool(WireModel):
 
 
 class LLMTokenUsage(WireModel):
-    """What a model counted. Missing is not zero."""
+    """Tokens as the model counted them. Missing is not zero."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None

@@ -1,4 +1,4 @@
-"""What one run has been granted, as the runner sees it. Ids are opaque; empty operations mean none."""
+"""Resources one run was granted, as its runner sees them. Ids are opaque; empty operations mean none."""
 
 # ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a runner says during a run: one class per result type. A type from the future is kept whole, never a crash."""
+"""Results of a run: one class per result type. An unknown type is kept whole and is never an error."""
 
 # ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
 from collections.abc import Mapping

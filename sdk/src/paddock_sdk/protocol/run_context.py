@@ -35,7 +35,10 @@ class RawEventRef(WireModel):
 
 
 class AgentEventContext(WireModel):
-    """What happened. `event_type` is a stable name such as message.received; `source_event_type` the platform's."""
+    """The event a run answers.
+
+    `event_type` is a stable name such as message.received; `source_event_type` is the platform's.
+    """
 
     event_id: str
     event_type: str
@@ -56,7 +59,7 @@ class ConversationContext(WireModel):
 
 
 class ActorContext(WireModel):
-    """Who caused the event."""
+    """The person or program that caused the event."""
 
     actor_type: str
     actor_id: str | None = None
@@ -65,7 +68,7 @@ class ActorContext(WireModel):
 
 
 class SubjectContext(WireModel):
-    """What the event is about."""
+    """The thing the event is about."""
 
     subject_type: str
     subject_id: str | None = None
@@ -115,7 +118,7 @@ class ContextAPICapabilities(WireModel):
 
 
 class ContextAccess(WireModel):
-    """What was sent along, what was not, and where to read on."""
+    """Says which context was sent along, which was not, and where to read on."""
 
     conversation_id: str | None = None
     thread_id: str | None = None
@@ -161,7 +164,7 @@ class AgentRunState(WireModel):
 
 
 class AdapterContext(WireModel):
-    """What the entry door knew besides. Untrusted, and not to be relied on."""
+    """Further facts from the door the request came in at. Untrusted; do not rely on them."""
 
     extra: dict[str, Any] = {}
 

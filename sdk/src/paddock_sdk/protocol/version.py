@@ -9,7 +9,7 @@ def major_of(version: str) -> str:
 
 
 def is_compatible(version: str | None) -> bool:
-    """Whether we can work with a peer of that version: the same major. Unsaid (None) is not compatible.
+    """Tell if a peer of that version is compatible: its major is ours. None (not stated) is not compatible.
 
     A manifest that leaves the version out means "1"; its model fills that in. A handshake has no such grace.
     """

@@ -49,7 +49,7 @@ async def pretend_host_for(
     history: Sequence[tuple[str, str]] = (),
     calls: Mapping[str, Handler] | None = None,
 ) -> AsyncGenerator[PretendHost, None]:
-    """The same host for a program in any language, over its stdin and stdout."""
+    """Run a program in any language against the pretend host, over its stdin and stdout."""
     host = PretendHost(Memory(state or {}, history, {}, {}, calls or {}))
     async with child_process(command, host.read, cwd=cwd, env=env) as host.send, host.talking():
         yield host

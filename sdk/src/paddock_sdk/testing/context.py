@@ -10,7 +10,7 @@ DEADLINE_SECONDS = 60.0
 
 
 class Kept(Protocol):
-    """What a context says of the things the host keeps."""
+    """Stored values that a made-up context mentions."""
 
     @property
     def state(self) -> Mapping[str, Mapping[str, Any]]: ...

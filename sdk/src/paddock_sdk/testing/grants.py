@@ -1,4 +1,4 @@
-"""What a manifest's permissions open, for the pretend host: the whole of what was asked for, and nothing besides."""
+"""Grants of the pretend host: everything the manifest asks for, and nothing besides."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,7 +38,7 @@ def is_granted(manifest: AgentRunnerManifest, method: str, params: Mapping[str, 
 
 
 def needed_for(method: str) -> str:
-    """What the manifest would have to say, as a runner's author writes it."""
+    """Name the manifest entry that opens a call, as an author writes it."""
     if method == "steering.pull":
         return "capabilities.steering"
     if method == "platform.request_action":

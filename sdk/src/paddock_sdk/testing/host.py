@@ -42,7 +42,7 @@ class PretendHost:
 
     @property
     def state(self) -> Mapping[str, Mapping[str, Any]]:
-        """What is kept now, by scope and key."""
+        """State as it is now, by scope and key."""
         return self._memory.state
 
     async def run(self, text: str = "", **context: Any) -> "RunResults":

@@ -1,4 +1,4 @@
-"""What the pretend host keeps, and how it answers host calls: granted by the manifest, shaped by the protocol."""
+"""Memory of the pretend host, and its answers to host calls: granted by the manifest, shaped by the protocol."""
 
 import asyncio
 import inspect

@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 10.0
 
 
 class RunResults(list[KnownResult | UnknownResult]):
-    """What a run said, in order."""
+    """Results of one run, in order."""
 
     @property
     def text(self) -> str:

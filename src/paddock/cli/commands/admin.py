@@ -17,7 +17,7 @@ with_store = option("--store", says="The database.", env="PADDOCK_STORE", metava
 @with_config
 def admin_verify(data: Path | None, store: str | None, config: Path | None) -> None:
     """Check every conversation's log and every stored file. May run beside a host."""
-    from paddock.cli.admin import verify_all
+    from paddock.cli.data.admin import verify_all
     from paddock.settings import load
 
     sys.exit(verify_all(data, load({"store": store, "data": data}, config=config)))
@@ -30,7 +30,7 @@ def admin_verify(data: Path | None, store: str | None, config: Path | None) -> N
 @with_config
 def admin_rebuild(data: Path | None, store: str | None, check: bool, config: Path | None) -> None:
     """Make runs and transcripts anew from the log, and say what was different."""
-    from paddock.cli.admin import rebuild_all
+    from paddock.cli.data.admin import rebuild_all
     from paddock.settings import load
 
     sys.exit(rebuild_all(data, load({"store": store, "data": data}, config=config), only_check=check))
@@ -43,7 +43,7 @@ def admin_rebuild(data: Path | None, store: str | None, check: bool, config: Pat
 @with_config
 def admin_backup(target: Path, data: Path | None, store: str | None, config: Path | None) -> None:
     """Back up a data directory, or a PostgreSQL database and its files. Hosts may go on meanwhile."""
-    from paddock.cli.admin import back_up
+    from paddock.cli.data.admin import back_up
     from paddock.settings import load
 
     sys.exit(back_up(target, data, load({"store": store, "data": data}, config=config)))
@@ -56,7 +56,7 @@ def admin_backup(target: Path, data: Path | None, store: str | None, config: Pat
 @with_config
 def admin_restore(backup: Path, data: Path | None, store: str | None, config: Path | None) -> None:
     """Make a new data directory, or fill an empty PostgreSQL database, of a backup, after checking every file of it."""
-    from paddock.cli.admin import restore
+    from paddock.cli.data.admin import restore
     from paddock.settings import load
 
     sys.exit(restore(backup, data, load({"store": store, "data": data}, config=config)))
@@ -68,7 +68,7 @@ def admin_restore(backup: Path, data: Path | None, store: str | None, config: Pa
 @with_config
 def admin_migrate(store: str | None, check: bool, config: Path | None) -> None:
     """Bring the schema of a PostgreSQL database up to date. Hosts do the same when they start."""
-    from paddock.cli.cluster import migrate
+    from paddock.cli.data.cluster import migrate
     from paddock.settings import load
 
     sys.exit(migrate(load({"store": store}, config=config), only_check=check))
@@ -81,7 +81,7 @@ def admin_migrate(store: str | None, check: bool, config: Path | None) -> None:
 @with_config
 def admin_import(directory: Path, store: str | None, data: Path | None, config: Path | None) -> None:
     """Move an embedded installation into an empty PostgreSQL database, and its files to where files are kept."""
-    from paddock.cli.cluster import import_from
+    from paddock.cli.data.cluster import import_from
     from paddock.settings import load
 
     sys.exit(import_from(directory.absolute(), load({"store": store, "data": data}, config=config)))
@@ -96,7 +96,7 @@ with_thread = argument("thread", says="The conversation: its threadId.")
 @with_data
 def admin_delete_thread(thread: str, url: str | None, data: Path | None) -> None:
     """Delete a conversation with everything that belongs to it."""
-    from paddock.cli.admin import delete_thread
+    from paddock.cli.data.admin import delete_thread
 
     sys.exit(delete_thread(thread, url=url, data=data))
 
@@ -109,6 +109,6 @@ def admin_delete_thread(thread: str, url: str | None, data: Path | None) -> None
 @with_data
 def admin_erase(thread: str, item: str, files: bool, url: str | None, data: Path | None) -> None:
     """Erase the words of one message; the log still verifies."""
-    from paddock.cli.admin import erase
+    from paddock.cli.data.admin import erase
 
     sys.exit(erase(thread, item, files=files, url=url, data=data))

@@ -13,7 +13,7 @@ agents = family("Agents: see them, check their file.")
 @with_data
 def agents_list(url: str | None, data: Path | None) -> None:
     """Agents of a running host, where each comes from, and whether it can answer."""
-    from paddock.cli.agents import list_agents
+    from paddock.cli.operating.agents import list_agents
 
     sys.exit(list_agents(url=url, data=data))
 
@@ -25,7 +25,7 @@ def agents_list(url: str | None, data: Path | None) -> None:
 def agents_check(file: Path | None, data: Path | None, config: Path | None) -> None:
     """Read an agents file as the host would, and say what is wrong with it."""
     from paddock import settings
-    from paddock.cli.agents import check
+    from paddock.cli.operating.agents import check
 
     sys.exit(check(settings.load({"data": data}, config=config), file))
 
@@ -33,6 +33,6 @@ def agents_check(file: Path | None, data: Path | None, config: Path | None) -> N
 @agents.command("schema")
 def agents_schema() -> None:
     """Print the JSON schema of the agents file, for editors."""
-    from paddock.cli.agents import schema
+    from paddock.cli.operating.agents import schema
 
     sys.exit(schema())

@@ -15,7 +15,7 @@ approvals = family("Actions that wait for your approval.")
 @option("--json", "as_json", says="Print them as JSON.", flag=True)
 def approvals_list(url: str | None, data: Path | None, status: str | None, as_json: bool) -> None:
     """Show what your agents asked for, newest first."""
-    from paddock.cli.approvals import show
+    from paddock.cli.operating.approvals import show
 
     sys.exit(show(status, url=url, data=data, as_json=as_json))
 
@@ -29,7 +29,7 @@ with_approval = argument("approval", says="The id that `paddock approvals list` 
 @with_data
 def approvals_grant(approval: str, url: str | None, data: Path | None) -> None:
     """Approve an action. It is done once, now."""
-    from paddock.cli.approvals import decide
+    from paddock.cli.operating.approvals import decide
 
     sys.exit(decide(approval, "grant", url=url, data=data))
 
@@ -40,6 +40,6 @@ def approvals_grant(approval: str, url: str | None, data: Path | None) -> None:
 @with_data
 def approvals_deny(approval: str, url: str | None, data: Path | None) -> None:
     """Refuse an action. It is never done."""
-    from paddock.cli.approvals import decide
+    from paddock.cli.operating.approvals import decide
 
     sys.exit(decide(approval, "deny", url=url, data=data))

@@ -16,7 +16,7 @@ with_json = option("--json", "as_json", says="Print them as JSON.", flag=True)
 @with_json
 def automations_list(url: str | None, data: Path | None, as_json: bool) -> None:
     """Show your jobs and when they fire next."""
-    from paddock.cli.automations import show
+    from paddock.cli.operating.automations import show
 
     sys.exit(show(url=url, data=data, as_json=as_json))
 
@@ -46,7 +46,7 @@ def automations_create(
     tool: list[str] | None,
 ) -> None:
     """Make a job."""
-    from paddock.cli.automations import create
+    from paddock.cli.operating.automations import create
 
     config = {"enabledTools": tool} if tool else None
     when = {"cron": cron, "rrule": rrule, "timeZone": zone, "missed": missed}
@@ -60,7 +60,7 @@ def automations_create(
 @with_data
 def automations_enable(job: str, url: str | None, data: Path | None) -> None:
     """Let a job fire again."""
-    from paddock.cli.automations import switch
+    from paddock.cli.operating.automations import switch
 
     sys.exit(switch(job, on=True, url=url, data=data))
 
@@ -71,7 +71,7 @@ def automations_enable(job: str, url: str | None, data: Path | None) -> None:
 @with_data
 def automations_disable(job: str, url: str | None, data: Path | None) -> None:
     """Keep a job from firing."""
-    from paddock.cli.automations import switch
+    from paddock.cli.operating.automations import switch
 
     sys.exit(switch(job, on=False, url=url, data=data))
 
@@ -82,7 +82,7 @@ def automations_disable(job: str, url: str | None, data: Path | None) -> None:
 @with_data
 def automations_delete(job: str, url: str | None, data: Path | None) -> None:
     """Take a job away. Its conversation stays."""
-    from paddock.cli.automations import delete
+    from paddock.cli.operating.automations import delete
 
     sys.exit(delete(job, url=url, data=data))
 
@@ -93,7 +93,7 @@ def automations_delete(job: str, url: str | None, data: Path | None) -> None:
 @with_data
 def automations_run(job: str, url: str | None, data: Path | None) -> None:
     """Run a job now, whatever its schedule says."""
-    from paddock.cli.automations import run
+    from paddock.cli.operating.automations import run
 
     sys.exit(run(job, url=url, data=data))
 
@@ -105,6 +105,6 @@ def automations_run(job: str, url: str | None, data: Path | None) -> None:
 @with_json
 def automations_firings(job: str, url: str | None, data: Path | None, as_json: bool) -> None:
     """Show what became of a job's ticks, the latest first."""
-    from paddock.cli.automations import firings
+    from paddock.cli.operating.automations import firings
 
     sys.exit(firings(job, url=url, data=data, as_json=as_json))

@@ -15,7 +15,7 @@ deliveries = family("What is delivered to chat platforms, and what was given up.
 @option("--json", "as_json", says="Print them as JSON.", flag=True)
 def deliveries_list(url: str | None, data: Path | None, status: str | None, as_json: bool) -> None:
     """Show deliveries, the newest first."""
-    from paddock.cli.deliveries import show
+    from paddock.cli.operating.deliveries import show
 
     sys.exit(show(status, url=url, data=data, as_json=as_json))
 
@@ -26,6 +26,6 @@ def deliveries_list(url: str | None, data: Path | None, status: str | None, as_j
 @with_data
 def deliveries_redeliver(delivery: str, url: str | None, data: Path | None) -> None:
     """Try something again that was given up."""
-    from paddock.cli.deliveries import again
+    from paddock.cli.operating.deliveries import again
 
     sys.exit(again(delivery, url=url, data=data))

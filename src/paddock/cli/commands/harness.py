@@ -11,6 +11,6 @@ harness = family("Coding harnesses: what is installed here.")
 @argument("names", says="Only these; exit 1 unless all of them are usable.", many=True, required=False)
 def harness_doctor(names: list[str] | None) -> None:
     """Say which harnesses are installed, in which version, and how to install the others."""
-    from paddock.cli.harness import doctor
+    from paddock.cli.checks.harness import doctor
 
     sys.exit(doctor(names or []))

@@ -65,7 +65,7 @@ def serve(**flags: Any) -> None:
 
     What is set here wins over the environment, the environment over the TOML file, the file over the defaults.
     """
-    from paddock.cli.starting import start
+    from paddock.cli.hosting.starting import start
 
     start(flags)
 
@@ -82,8 +82,8 @@ def run(file: Path, message: str | None, data: Path | None, port: str | None, co
     The conversation goes on where it was left. Without a terminal and without a message it only serves.
     """
     from paddock import settings
-    from paddock.cli.run import refuse_no_program
-    from paddock.cli.run import run as run_file
+    from paddock.cli.hosting.run import refuse_no_program
+    from paddock.cli.hosting.run import run as run_file
 
     refuse_no_program(file)
     loaded = settings.load({"data": data, "agents": file, "port": port}, config=config)
@@ -97,8 +97,8 @@ def run(file: Path, message: str | None, data: Path | None, port: str | None, co
 def doctor(data: Path | None, port: str | None, agents: str | None, config: Path | None) -> None:
     """Say what works on this machine, what does not, and what to do about it."""
     from paddock import settings
-    from paddock.cli.answers import colours_wanted
-    from paddock.cli.doctor import doctor as examine
+    from paddock.cli.chatting.answers import colours_wanted
+    from paddock.cli.checks.doctor import doctor as examine
 
     loaded = settings.load({"data": data, "port": port, "agents": agents}, config=config)
     sys.exit(examine(loaded, colours=colours_wanted(sys.stdout, os.environ)))

@@ -18,7 +18,7 @@ keys = family("API keys: who may call this host.")
 def keys_create(user: str, workspace: str, role: str, if_none: bool, data: Path | None, config: Path | None) -> None:
     """Make an API key and print it, once."""
     from paddock import settings
-    from paddock.cli.keys import create
+    from paddock.cli.data.keys import create
 
     found = settings.load({"data": data}, config=config)
     keyless = not found.takes_tokens
@@ -41,7 +41,7 @@ def keys_create(user: str, workspace: str, role: str, if_none: bool, data: Path 
 def keys_list(url: str | None, data: Path | None) -> None:
     """Show who has keys, and which of them were revoked."""
     from paddock.cli.client import connect
-    from paddock.cli.keys import show
+    from paddock.cli.data.keys import show
 
     sys.exit(show(connect(url, data)))
 
@@ -53,7 +53,7 @@ def keys_list(url: str | None, data: Path | None) -> None:
 def keys_revoke(key: str, url: str | None, data: Path | None) -> None:
     """Let nobody in with a key any more."""
     from paddock.cli.client import connect
-    from paddock.cli.keys import revoke
+    from paddock.cli.data.keys import revoke
 
     sys.exit(revoke(connect(url, data), key))
 
@@ -65,7 +65,7 @@ def keys_revoke(key: str, url: str | None, data: Path | None) -> None:
 def keys_take_over(user: str, url: str | None, data: Path | None) -> None:
     """Hand what was said without a key, by dev, to a user of the workspace default."""
     from paddock.cli.client import connect
-    from paddock.cli.keys import take_over
+    from paddock.cli.data.keys import take_over
 
     sys.exit(take_over(connect(url, data), user))
 
@@ -76,7 +76,7 @@ def keys_take_over(user: str, url: str | None, data: Path | None) -> None:
 def keys_rotate_secret(data: Path | None, config: Path | None) -> None:
     """Make a new secret of the cluster in the data directory; those before it are kept for reading."""
     from paddock import settings
-    from paddock.cli.keys import rotate_secret
+    from paddock.cli.data.keys import rotate_secret
 
     sys.exit(rotate_secret(settings.load({"data": data}, config=config)))
 
@@ -87,7 +87,7 @@ def keys_rotate_secret(data: Path | None, config: Path | None) -> None:
 def keys_adopt_secret(data: Path | None, config: Path | None) -> None:
     """Go on with the secret that is set here when the one before is lost; what that one sealed is lost too."""
     from paddock import settings
-    from paddock.cli.keys import adopt_secret
+    from paddock.cli.data.keys import adopt_secret
 
     sys.exit(adopt_secret(settings.load({"data": data}, config=config)))
 
@@ -98,7 +98,7 @@ def keys_adopt_secret(data: Path | None, config: Path | None) -> None:
 def keys_rotate_signing(data: Path | None, config: Path | None) -> None:
     """Sign addresses of attachments with a new key; what the old one signed counts until it expires."""
     from paddock import settings
-    from paddock.cli.keys import rotate_signing
+    from paddock.cli.data.keys import rotate_signing
 
     found = settings.load({"data": data}, config=config)
     sys.exit(rotate_signing(found))

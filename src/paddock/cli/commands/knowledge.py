@@ -20,7 +20,7 @@ with_knowledge_base = argument("base", metavar="BASE", says="Id of the knowledge
 @with_data
 def knowledge_create(base: str, name: str, description: str, model: str, url: str | None, data: Path | None) -> None:
     """Make an empty knowledge base."""
-    from paddock.cli.knowledge import create
+    from paddock.cli.operating.knowledge import create
 
     sys.exit(create(base, name=name, description=description, model=model, url=url, data=data))
 
@@ -31,7 +31,7 @@ def knowledge_create(base: str, name: str, description: str, model: str, url: st
 @with_data
 def knowledge_list(base: str | None, url: str | None, data: Path | None) -> None:
     """Knowledge bases, or the documents of one."""
-    from paddock.cli.knowledge import list_bases, list_documents
+    from paddock.cli.operating.knowledge import list_bases, list_documents
 
     sys.exit(list_bases(url=url, data=data) if base is None else list_documents(base, url=url, data=data))
 
@@ -43,7 +43,7 @@ def knowledge_list(base: str | None, url: str | None, data: Path | None) -> None
 @with_data
 def knowledge_add(base: str, files: list[Path], url: str | None, data: Path | None) -> None:
     """Bring documents in, or new versions of them; waits until they can be found."""
-    from paddock.cli.knowledge import add
+    from paddock.cli.operating.knowledge import add
 
     sys.exit(add(base, files, url=url, data=data))
 
@@ -56,7 +56,7 @@ def knowledge_add(base: str, files: list[Path], url: str | None, data: Path | No
 @with_data
 def knowledge_search(base: str, query: str, top: int, url: str | None, data: Path | None) -> None:
     """Passages that answer a question, with the place each stands at."""
-    from paddock.cli.knowledge import search
+    from paddock.cli.operating.knowledge import search
 
     sys.exit(search(base, query, top=top, url=url, data=data))
 
@@ -69,6 +69,6 @@ def knowledge_search(base: str, query: str, top: int, url: str | None, data: Pat
 @with_data
 def knowledge_delete(base: str, document: str | None, yes: bool, url: str | None, data: Path | None) -> None:
     """Delete a knowledge base, after showing how much is in it, or one of its documents."""
-    from paddock.cli.knowledge import delete
+    from paddock.cli.operating.knowledge import delete
 
     sys.exit(delete(base, document, yes=yes, url=url, data=data))

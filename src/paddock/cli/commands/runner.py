@@ -13,7 +13,7 @@ runner = family("Runners: write, try, install and remove them.")
 @option("--author", says="Author; your user name unless set.", metavar="A")
 def runner_new(name: str, author: str | None) -> None:
     """Write a plugin that works, with a test that passes."""
-    from paddock.cli.scaffold import new
+    from paddock.cli.plugin_work.scaffold import new
 
     sys.exit(new(name, author=author))
 
@@ -24,7 +24,7 @@ def runner_new(name: str, author: str | None) -> None:
 @with_data
 def runner_dev(path: Path, url: str | None, data: Path | None) -> None:
     """Run a plugin from its directory on a running host; it starts again when you save."""
-    from paddock.cli.dev import dev
+    from paddock.cli.plugin_work.dev import dev
 
     sys.exit(dev(path, url=url, data=data))
 
@@ -36,7 +36,7 @@ def runner_dev(path: Path, url: str | None, data: Path | None) -> None:
 @with_data
 def runner_install(path: Path, yes: bool, replace: bool, data: Path | None) -> None:
     """Install a plugin, after showing what it asks for."""
-    from paddock.cli.plugins import install
+    from paddock.cli.plugin_work.plugins import install
 
     sys.exit(install(path, data=data, yes=yes, replace=replace))
 
@@ -45,7 +45,7 @@ def runner_install(path: Path, yes: bool, replace: bool, data: Path | None) -> N
 @with_data
 def runner_list(data: Path | None) -> None:
     """Installed plugins: version, hash, what they may do, and whether they are unchanged."""
-    from paddock.cli.plugins import list_installed
+    from paddock.cli.plugin_work.plugins import list_installed
 
     sys.exit(list_installed(data))
 
@@ -54,7 +54,7 @@ def runner_list(data: Path | None) -> None:
 @with_data
 def runner_verify(data: Path | None) -> None:
     """Check installed plugins against what was agreed to."""
-    from paddock.cli.plugins import verify
+    from paddock.cli.plugin_work.plugins import verify
 
     sys.exit(verify(data))
 
@@ -64,7 +64,7 @@ def runner_verify(data: Path | None) -> None:
 @with_data
 def runner_remove(plugin: str, data: Path | None) -> None:
     """Take an installed plugin out."""
-    from paddock.cli.plugins import remove
+    from paddock.cli.plugin_work.plugins import remove
 
     sys.exit(remove(plugin, data))
 
@@ -75,6 +75,6 @@ def runner_remove(plugin: str, data: Path | None) -> None:
 @with_data
 def runner_refresh(plugin: str, url: str | None, data: Path | None) -> None:
     """Have a running host read once more what a plugin offers. Runs under way finish as they began."""
-    from paddock.cli.plugins import refresh
+    from paddock.cli.plugin_work.plugins import refresh
 
     sys.exit(refresh(plugin, url=url, data=data))

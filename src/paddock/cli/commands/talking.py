@@ -19,7 +19,7 @@ def chat(
 
     A key for a host on another machine is read from PADDOCK_API_KEY.
     """
-    from paddock.cli.chat import chat as talk
+    from paddock.cli.chatting.chat import chat as talk
 
     sys.exit(talk(message, agent=agent, url=url, data=data, thread=thread, as_json=as_json))
 
@@ -32,6 +32,6 @@ def chat(
 @option("--json", "as_json", says="Print the answer as JSON.", flag=True)
 def explain(run: str, action: str, resource: str, url: str | None, data: Path | None, as_json: bool) -> None:
     """Say why a run may, or may not, make a host call."""
-    from paddock.cli.explain import explain as tell
+    from paddock.cli.operating.explain import explain as tell
 
     sys.exit(tell(run, action, resource, url=url, data=data, as_json=as_json))

@@ -1,6 +1,6 @@
 """People, keys, agents, runners, approvals, and the probes, described."""
 
-from paddock.host.agent_shapes import AgentShape
+from paddock.host.agents.shapes import AgentShape
 from paddock.http_api.api_description.examples import KEY_ID, METRICS, PAGE, TASK_ID, THREAD_ID
 from paddock.http_api.api_description.words import (
     ANYTHING,
@@ -20,7 +20,7 @@ from paddock.http_api.api_description.words import (
     shape,
     text,
 )
-from paddock.rules.attach_addresses import PATH, TOKENS
+from paddock.rules.cluster.attach_addresses import PATH, TOKENS
 
 _NAME = text(least=1, most=128)
 _STATUS = one_of("pending", "granted", "denied", "expired")

@@ -17,7 +17,7 @@ from paddock.http_api.api_description.words import (
     shape,
     text,
 )
-from paddock.rules.attachment_urls import PATH
+from paddock.rules.conversations.attachment_urls import PATH
 
 ROOM = "Attachments"
 _ONE = f"{PATH}/{{attachment}}"

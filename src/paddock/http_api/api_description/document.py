@@ -16,7 +16,7 @@ from paddock.http_api.api_description import (
     sessions,
 )
 from paddock.http_api.api_description.words import COUNT, TEXT, Operation, Schema, shape
-from paddock.http_api.errors import STATUS, problem_of
+from paddock.http_api.edge.errors import STATUS, problem_of
 from paddock.rules.errors import ErrorCode
 
 ROOMS = (runs, attachments, sessions, administration, knowledge, automations, calendar, platforms, overview)

@@ -23,7 +23,7 @@ from paddock.http_api.api_description.words import (
     shape,
     text,
 )
-from paddock.rules.run_input import MAX_MESSAGES, MAX_RUN_ID
+from paddock.rules.run.input import MAX_MESSAGES, MAX_RUN_ID
 
 ROOM = "Runs"
 

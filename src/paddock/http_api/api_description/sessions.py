@@ -20,8 +20,8 @@ from paddock.http_api.api_description.words import (
     shape,
     text,
 )
+from paddock.rules.search.thread_search import MAX_QUERY
 from paddock.rules.session.bus import FROM_PEOPLE
-from paddock.rules.thread_search import MAX_QUERY
 
 ROOM = "Conversations"
 BASE = "/api/v1/agent/sessions"

@@ -8,7 +8,7 @@ import msgspec
 from paddock.models.wire.content import elements, file, picture
 from paddock.models.wire.speaking import ServerSaidError, reason_of
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelPiece, Usage
-from paddock.rules.model_specs import ModelSpec
+from paddock.rules.agents.model_specs import ModelSpec
 from paddock_sdk.protocol.messages import LLMTool, Message
 
 REASONING = "openai_reasoning"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
 from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece
-from paddock.rules.model_specs import ModelSpec
+from paddock.rules.agents.model_specs import ModelSpec
 
 
 class ServerSaidError(Exception):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from paddock.rules.chain import StoredFact
+from paddock.rules.log.chain import StoredFact
 from paddock.rules.session.commands import (
     AskManager,
     AwaitAck,

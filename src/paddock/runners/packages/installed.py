@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from paddock.confinement.private import private_directory, private_file
+from paddock.runners.installed.plugins import Level
 from paddock.runners.packages import environment
 from paddock.runners.packages.contents import BYTECODE, ENVIRONMENT, PackageError
 from paddock.runners.packages.package import Package
 from paddock.runners.packages.trees import read_tree
-from paddock.runners.plugins import Level
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 

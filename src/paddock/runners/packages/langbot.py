@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import yaml
 
-from paddock.rules.host_only import is_host_only
+from paddock.rules.access.host_only import is_host_only
 from paddock.runners.packages.contents import PLUGIN_FILE, Contents, PackageError, PackageFile
 from paddock_sdk.protocol.manifest import AgentRunnerCapabilities, AgentRunnerPermissions, DynamicFormItemSchema
 

@@ -16,7 +16,7 @@ from paddock.runners.packages.trees import from_directory
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
 if TYPE_CHECKING:
-    from paddock.runners.catalog import Plugin
+    from paddock.runners.installed.catalog import Plugin
 
 
 @dataclass(frozen=True, slots=True)

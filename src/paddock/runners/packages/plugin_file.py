@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from paddock.runners.packages.contents import PLUGIN_FILE, PackageError
 
 if TYPE_CHECKING:
-    from paddock.runners.catalog import Plugin
+    from paddock.runners.installed.catalog import Plugin
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^@;\s][^@;]*)?(;.*)?")
 
@@ -19,7 +19,10 @@ def read_plugin_file(raw: bytes) -> "tuple[Plugin, tuple[str, ...]]":
 
     The catalog reads directories, so it is shown one that holds this file and nothing else.
     """
-    from paddock.runners.catalog import PluginError, load_plugin  # it asks us what is installed, so not at the top
+    from paddock.runners.installed.catalog import (  # it asks us what is installed, so not at the top
+        PluginError,
+        load_plugin,
+    )
 
     with tempfile.TemporaryDirectory(prefix="paddock-") as directory:
         (Path(directory) / PLUGIN_FILE).write_bytes(raw)

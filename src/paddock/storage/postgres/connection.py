@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 import asyncpg
 
-from paddock.rules.addresses import each_machine, place_of, without_secrets
+from paddock.rules.agents.addresses import each_machine, place_of, without_secrets
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.storage.postgres.texts import decode, encode
 

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from paddock.rules.addresses import place_of
+from paddock.rules.agents.addresses import place_of
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.migrations import Refusal
+from paddock.rules.rows.migrations import Refusal
 from paddock.storage.postgres.connection import AWAY, Connection, advice_on, connect, unavailable
 from paddock.storage.postgres.migrate import still_pending
 from paddock.storage.shipped import shipped_migrations

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from typing import Any
 
-from paddock.rules.rows import AuditRow
+from paddock.rules.rows.rows import AuditRow
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import Ask, Reader
 from paddock.storage.postgres.texts import escaped_column

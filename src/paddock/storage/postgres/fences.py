@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddock.ports import Batch
-from paddock.rules.chain import word_bytes
-from paddock.rules.rows import SessionRow, TranscriptRow
+from paddock.rules.log.chain import word_bytes
+from paddock.rules.rows.rows import SessionRow, TranscriptRow
 from paddock.storage.postgres.texts import escaped_column
 from paddock.storage.tables.statements import Values
 

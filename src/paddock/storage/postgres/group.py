@@ -16,9 +16,9 @@ from itertools import groupby
 from typing import Any
 
 from paddock.ports import ApiKeyRow, Batch
-from paddock.rules.chain import DELTA
 from paddock.rules.errors import HostError, StaleOwnerError
-from paddock.rules.rows import Row
+from paddock.rules.log.chain import DELTA
+from paddock.rules.rows.rows import Row
 from paddock.storage.compaction import is_replaced
 from paddock.storage.postgres.connection import GUILTY, Connection
 from paddock.storage.postgres.engine import run

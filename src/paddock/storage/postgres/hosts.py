@@ -11,8 +11,8 @@ from typing import Any
 from uuid import uuid4
 
 from paddock.ports.hosts import ASKED_SECONDS, Beat, Errand, LeftBehind, steady_seconds
+from paddock.rules.cluster.leases import LEASE_SECONDS, RESTARTED, Peer, store_offset
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.leases import LEASE_SECONDS, RESTARTED, Peer, store_offset
 from paddock.storage.postgres.connection import AWAY, STATEMENT_SECONDS, Connection, connect, is_over, unavailable
 from paddock.storage.postgres.reader import Reader
 from paddock.storage.postgres.silence import Silence

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from paddock.ports.knowledge import ChunkFilter, DocumentRow, StoredChunk
-from paddock.rules.ranking import B
-from paddock.rules.tokens import Phrase
+from paddock.rules.search.ranking import B
+from paddock.rules.search.tokens import Phrase
 from paddock.storage.postgres.search import asked_for, entries_of
 from paddock.storage.tables.knowledge import DOCUMENT
 from paddock.storage.tables.statements import Work, ask

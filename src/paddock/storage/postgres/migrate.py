@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import asyncpg
 
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.migrations import Migration, Refusal, pending
+from paddock.rules.rows.migrations import Migration, Refusal, pending
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.engine import run
 from paddock.storage.postgres.ownership import keep_hosts_out

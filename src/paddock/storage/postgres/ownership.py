@@ -6,8 +6,8 @@ Hosts share a lock through it. A host from before there could be several holds t
 
 import asyncio
 
+from paddock.rules.cluster.leases import LEASE_SECONDS
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.leases import LEASE_SECONDS
 from paddock.storage.postgres.connection import AWAY, Connection, unavailable
 
 _LOCK = 0x7061_6464_6F63_6B02

@@ -7,8 +7,8 @@ what puts right is for a database that no host serves, and locks each conversati
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from paddock.rules.chain import Damage
-from paddock.rules.rebuilding import Difference
+from paddock.rules.log.chain import Damage
+from paddock.rules.rows.rebuilding import Difference
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.engine import rows_of, run
 from paddock.storage.postgres.migrate import bring_up_to_date

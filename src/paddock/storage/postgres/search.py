@@ -11,9 +11,9 @@ from typing import Any
 
 import anyio.to_thread
 
-from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import TranscriptRow
-from paddock.rules.tokens import Phrase, tokens_of
+from paddock.rules.rows.rows import TranscriptRow
+from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.tokens import Phrase, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.texts import escaped_column

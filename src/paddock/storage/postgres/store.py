@@ -13,12 +13,12 @@ from functools import partial
 import anyio
 
 from paddock.ports import ApiKeyRow, Batch, Claim
-from paddock.rules.addresses import place_of as shown
-from paddock.rules.chain import Damage
+from paddock.rules.agents.addresses import place_of as shown
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
-from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import Apart, AuditRow, TranscriptRow
-from paddock.rules.thread_search import FoundThreads, ThreadQuery
+from paddock.rules.log.chain import Damage
+from paddock.rules.rows.rows import Apart, AuditRow, TranscriptRow
+from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.thread_search import FoundThreads, ThreadQuery
 from paddock.storage.lost_answers import is_taken
 from paddock.storage.postgres.claims import Claims
 from paddock.storage.postgres.connection import Connection, connect

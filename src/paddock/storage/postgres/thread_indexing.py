@@ -8,7 +8,7 @@ rest follows behind it.
 from collections.abc import Sequence
 from functools import partial
 
-from paddock.rules.thread_search import FoundThread, ThreadQuery
+from paddock.rules.search.thread_search import FoundThread, ThreadQuery
 from paddock.storage.postgres import thread_search
 from paddock.storage.postgres.reader import Reader
 from paddock.storage.thread_filling import ThreadFilling, Whose

@@ -12,9 +12,9 @@ from typing import Any
 
 import anyio.to_thread
 
-from paddock.rules.rows import SessionSummary, TranscriptRow
-from paddock.rules.thread_search import MIN_BEGINNING, FoundThread, ThreadQuery, owner_mark
-from paddock.rules.tokens import Phrase, matches, tokens_of
+from paddock.rules.rows.rows import SessionSummary, TranscriptRow
+from paddock.rules.search.thread_search import MIN_BEGINNING, FoundThread, ThreadQuery, owner_mark
+from paddock.rules.search.tokens import Phrase, matches, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.texts import escaped_column

@@ -24,7 +24,7 @@ from paddock.rules.errors import (
     cannot_be_stored,
     exists_already,
 )
-from paddock.rules.rows import Row
+from paddock.rules.rows.rows import Row
 from paddock.storage.postgres.connection import AGAIN, AWAY, GUILTY, Connection, is_over, unavailable
 from paddock.storage.postgres.group import Group, Work, in_order, take_group, write_works
 from paddock.storage.postgres.silence import Silence

@@ -10,8 +10,8 @@ from typing import cast
 
 import apsw
 
-from paddock.rules.chain import Damage
-from paddock.rules.rebuilding import Difference
+from paddock.rules.log.chain import Damage
+from paddock.rules.rows.rebuilding import Difference
 from paddock.storage.sqlite.connection import FILE_NAME, Connection, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.engine import run
 from paddock.storage.sqlite.migrate import migrate

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from paddock.rules.rows import AuditRow
+from paddock.rules.rows.rows import AuditRow
 from paddock.storage.sqlite.connection import Connection, Cursor, unavailable
 from paddock.storage.sqlite.pool import ReaderPool
 from paddock.storage.tables.statements import (

@@ -9,8 +9,8 @@ from functools import cache
 from itertools import chain
 
 from paddock.ports import Batch
-from paddock.rules.chain import word_bytes
-from paddock.rules.rows import SessionRow, TranscriptRow
+from paddock.rules.log.chain import word_bytes
+from paddock.rules.rows.rows import SessionRow, TranscriptRow
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.tables.statements import Values
 

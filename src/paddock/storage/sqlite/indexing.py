@@ -7,8 +7,8 @@ the counts) it has them indexed first.
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import TranscriptRow
+from paddock.rules.rows.rows import TranscriptRow
+from paddock.rules.search.history_search import TranscriptQuery
 from paddock.storage.indexing import InParts
 from paddock.storage.sqlite import search
 from paddock.storage.sqlite.connection import Connection, Cursor

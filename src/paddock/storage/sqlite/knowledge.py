@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from paddock.ports.knowledge import ChunkFilter, DocumentRow, StoredChunk
-from paddock.rules.tokens import Phrase
+from paddock.rules.search.tokens import Phrase
 from paddock.storage.sqlite.search import expression
 from paddock.storage.tables.statements import Work, ask, columns_of
 

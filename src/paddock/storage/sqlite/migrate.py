@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.migrations import Migration, Refusal, pending
+from paddock.rules.rows.migrations import Migration, Refusal, pending
 from paddock.storage.shipped import shipped_migrations
 from paddock.storage.sqlite.connection import Connection
 from paddock.storage.sqlite.engine import run

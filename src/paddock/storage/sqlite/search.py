@@ -8,9 +8,9 @@ Only the SQL and what it takes to build it; when a conversation gets into the in
 
 from collections.abc import Sequence
 
-from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import TranscriptRow
-from paddock.rules.tokens import Phrase, tokens_of
+from paddock.rules.rows.rows import TranscriptRow
+from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.tokens import Phrase, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.tables.conversations import ITEMS, PRESENT

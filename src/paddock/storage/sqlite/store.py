@@ -14,11 +14,11 @@ import anyio.to_thread
 import apsw
 
 from paddock.ports import ApiKeyRow, Batch, Claim
-from paddock.rules.chain import Damage, Head
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
-from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import Apart, AuditRow, TranscriptRow
-from paddock.rules.thread_search import FoundThreads, ThreadQuery
+from paddock.rules.log.chain import Damage, Head
+from paddock.rules.rows.rows import Apart, AuditRow, TranscriptRow
+from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.thread_search import FoundThreads, ThreadQuery
 from paddock.storage.lock import make_directory
 from paddock.storage.lost_answers import is_taken
 from paddock.storage.sqlite.commands import check_session

@@ -12,10 +12,10 @@ from functools import partial
 from typing import cast, get_args
 
 from paddock.rules.errors import HostError, StorageUnavailableError
-from paddock.rules.forgetting_rows import ItemErased
-from paddock.rules.rows import SessionDetailsRow, TranscriptRow
-from paddock.rules.taking_over_rows import SessionSettled
-from paddock.rules.thread_search import FoundThread, ThreadQuery
+from paddock.rules.rows.forgetting import ItemErased
+from paddock.rules.rows.rows import SessionDetailsRow, TranscriptRow
+from paddock.rules.rows.taking_over import SessionSettled
+from paddock.rules.search.thread_search import FoundThread, ThreadQuery
 from paddock.storage.sqlite import thread_search
 from paddock.storage.sqlite.indexing import Perform
 from paddock.storage.sqlite.pool import ReaderPool

@@ -8,9 +8,9 @@ hits are at the end, and a page of them ends the search.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from paddock.rules.rows import SessionSummary, TranscriptRow
-from paddock.rules.thread_search import FoundThread, ThreadQuery, owner_mark
-from paddock.rules.tokens import tokens_of
+from paddock.rules.rows.rows import SessionSummary, TranscriptRow
+from paddock.rules.search.thread_search import FoundThread, ThreadQuery, owner_mark
+from paddock.rules.search.tokens import tokens_of
 from paddock.rules.values import Value
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.sqlite.engine import bound

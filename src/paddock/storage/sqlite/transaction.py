@@ -15,9 +15,9 @@ import apsw
 import msgspec
 
 from paddock.ports import ApiKeyRow, Batch
-from paddock.rules.chain import DELTA
 from paddock.rules.errors import HostError, StaleOwnerError, cannot_be_stored, exists_already
-from paddock.rules.rows import Row
+from paddock.rules.log.chain import DELTA
+from paddock.rules.rows.rows import Row
 from paddock.storage.compaction import without_replaced
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.sqlite.engine import run

@@ -20,7 +20,7 @@ import apsw
 
 from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import StorageUnavailableError, UnansweredWriteError
-from paddock.rules.rows import Row
+from paddock.rules.rows.rows import Row
 from paddock.storage.sqlite.connection import Connection, Cursor, unavailable
 from paddock.storage.sqlite.transaction import GUILTY, Work, write_apart, write_group
 

@@ -10,8 +10,8 @@ to the log behind the fence, and its full-text search. Those three are never her
 from collections.abc import Mapping
 
 from paddock.ports import ApiKeyRow
-from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow, ModelUsageRow, ToolCallRow
-from paddock.rules.rows import AgentRow, AuditRow, InboxRow, RunRow, StateRow, TranscriptRow
+from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow, ModelUsageRow, ToolCallRow
+from paddock.rules.rows.rows import AgentRow, AuditRow, InboxRow, RunRow, StateRow, TranscriptRow
 from paddock.storage.tables import (
     approvals,
     automations,

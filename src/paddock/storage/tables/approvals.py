@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from paddock.rules.approvals import DECIDED, DONE, Approval
-from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
+from paddock.rules.access.approvals import DECIDED, DONE, Approval
+from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow
 from paddock.storage.tables.statements import HasEngine, Query, value
 from paddock.storage.tables.table import Table
 

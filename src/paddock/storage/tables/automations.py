@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from paddock.rules.automation_rows import (
+from paddock.rules.rows.automation import (
     AutomationGone,
     AutomationRow,
     JobClaim,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddock.ports import Spent
-from paddock.rules.call_rows import ModelUsageRow, PlacedCall, ToolCallRow
-from paddock.rules.delivery_rows import DeliveryRow
-from paddock.rules.rows import WHOLE, View
+from paddock.rules.rows.calls import ModelUsageRow, PlacedCall, ToolCallRow
+from paddock.rules.rows.deliveries import DeliveryRow
+from paddock.rules.rows.rows import WHOLE, View
 from paddock.rules.values import replace
 from paddock.storage.tables.conversations import NO_END, subthread
 from paddock.storage.tables.statements import HasEngine, Query, columns_of, several

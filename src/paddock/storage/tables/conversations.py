@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from paddock.rules.rows import WHOLE, InboxRow, RunRow, TranscriptRow, View
+from paddock.rules.rows.rows import WHOLE, InboxRow, RunRow, TranscriptRow, View
 from paddock.rules.values import replace
 from paddock.storage.tables.statements import HasEngine, Query, SizedQuery, value
 from paddock.storage.tables.table import Table

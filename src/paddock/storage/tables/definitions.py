@@ -7,7 +7,7 @@ The last word on an agent or a plugin counts; an empty body takes it away.
 from collections.abc import Collection, Mapping, Sequence
 
 from paddock.ports import ApiKeyRow
-from paddock.rules.rows import AgentRow, Apart, AuditRow, PluginRow
+from paddock.rules.rows.rows import AgentRow, Apart, AuditRow, PluginRow
 from paddock.storage.tables.statements import Change, HasEngine, Query, Work, Write, ask, in_turn, put, several, value
 from paddock.storage.tables.table import Gone, Table
 

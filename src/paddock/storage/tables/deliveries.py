@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from paddock.rules.delivery_rows import (
+from paddock.rules.rows.deliveries import (
     DeliveryAgain,
     DeliveryClaim,
     DeliveryOutcome,

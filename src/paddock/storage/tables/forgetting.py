@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from paddock.ports.keeping import OldRows
-from paddock.rules.chain import DELTA
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.forgetting_rows import (
+from paddock.rules.log.chain import DELTA
+from paddock.rules.log.retention import OldFact, OldSession, first_id_after
+from paddock.rules.rows.forgetting import (
     GONE_ON,
     CallsErased,
     FactErased,
@@ -20,8 +21,7 @@ from paddock.rules.forgetting_rows import (
     RequestsErased,
     SessionGone,
 )
-from paddock.rules.retention import OldFact, OldSession, first_id_after
-from paddock.rules.taking_over_rows import SessionSettled
+from paddock.rules.rows.taking_over import SessionSettled
 from paddock.storage.tables.conversations import NUMBER, TURNS
 from paddock.storage.tables.statements import Ask, Change, HasEngine, Query, Work, Write, ask, in_turn, value
 

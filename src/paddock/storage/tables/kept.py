@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
 from paddock.ports import ScopeState
-from paddock.rules.caps import check_cap
-from paddock.rules.prefixes import after_prefix
-from paddock.rules.rows import (
+from paddock.rules.access.caps import check_cap
+from paddock.rules.log.versions import check_version
+from paddock.rules.rows.rows import (
     ArtifactAttached,
     ArtifactGone,
     ArtifactRow,
@@ -16,7 +16,7 @@ from paddock.rules.rows import (
     StorageRow,
     UploadsCap,
 )
-from paddock.rules.versions import check_version
+from paddock.rules.search.prefixes import after_prefix
 from paddock.storage.room import scopes_in
 from paddock.storage.tables.statements import (
     Ask,

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 from msgspec.structs import asdict
 
 from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow, KnowledgeFile, StoredChunk
-from paddock.rules.chunking import Chunk
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import AuditRow
-from paddock.rules.tokens import Phrase
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.search.chunking import Chunk
+from paddock.rules.search.tokens import Phrase
 from paddock.storage.tables.statements import (
     Ask,
     Engine,

@@ -8,9 +8,9 @@ from operator import attrgetter
 from typing import Any
 
 from paddock.ports import Claim
-from paddock.rules.chain import ANCHOR, Damage, Head, StoredFact, digest_of, verify
-from paddock.rules.events import HANDED_OVER
-from paddock.rules.rows import WHOLE, SessionRow, View
+from paddock.rules.log.chain import ANCHOR, Damage, Head, StoredFact, digest_of, verify
+from paddock.rules.log.events import HANDED_OVER
+from paddock.rules.rows.rows import WHOLE, SessionRow, View
 from paddock.storage.tables.conversations import NO_END, NUMBER, subthread
 from paddock.storage.tables.statements import HasEngine, Query, Work, several, value
 from paddock.storage.tables.table import Table

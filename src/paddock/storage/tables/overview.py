@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paddock.rules.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
-from paddock.rules.retention import first_id_after
-from paddock.rules.rows import AuditRow, RunRow
+from paddock.rules.log.retention import first_id_after
+from paddock.rules.people.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
+from paddock.rules.rows.rows import AuditRow, RunRow
 from paddock.storage.tables.calls import COST, TOKENS, UNPRICED
 from paddock.storage.tables.conversations import NUMBER
 from paddock.storage.tables.statements import HasEngine, Query

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from paddock.rules.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, TranscriptRow, UserRow
+from paddock.rules.rows.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, TranscriptRow, UserRow
 from paddock.storage.tables.conversations import ITEMS, NUMBER, PRESENT
 from paddock.storage.tables.statements import Change, HasEngine, Query, Write, in_turn, put, several, value
 

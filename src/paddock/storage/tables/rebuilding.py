@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from paddock.rules.chain import Damage, Head
-from paddock.rules.rebuilding import Difference, Tables, differences, tables_of
-from paddock.rules.resalting import Resalting
-from paddock.rules.rows import RunRow, SessionRow, TranscriptRow
+from paddock.rules.log.chain import Damage, Head
+from paddock.rules.log.resalting import Resalting
+from paddock.rules.rows.rebuilding import Difference, Tables, differences, tables_of
+from paddock.rules.rows.rows import RunRow, SessionRow, TranscriptRow
 from paddock.storage.tables.conversations import ITEMS, RUNS, TURNS
 from paddock.storage.tables.forgetting import FORGET_WORDS
 from paddock.storage.tables.log import checked, facts_in_order

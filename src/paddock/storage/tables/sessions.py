@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from paddock.rules.rows import (
+from paddock.rules.rows.rows import (
     BEGINS_CHARS,
     BEGINS_FACTS,
     KeptMemberRow,

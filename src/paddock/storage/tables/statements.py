@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
 import msgspec
 
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import AuditRow
+from paddock.rules.rows.rows import AuditRow
 
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from paddock.rules.taking_over_rows import MOVED_ON, BelongingsMoved, SessionMoved, StateMoved
+from paddock.rules.rows.taking_over import MOVED_ON, BelongingsMoved, SessionMoved, StateMoved
 from paddock.storage.tables.statements import Change, HasEngine, Query, Write, in_turn, value
 
 # ruff: noqa: S608 - the table names are our own, values are always bound

@@ -1,5 +1,5 @@
-"""What a LangBot runner may ask during a run, each mapped to a host call. The host's gate decides what is granted; what
-is not in this table is refused politely, and so is every call that names no live run of its own process.
+"""Calls a LangBot runner may make during a run, each mapped to a host call. The host's gate decides what is granted. A
+call that is not in this table, or names no live run of its own process, is refused.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Mapping

@@ -1,4 +1,4 @@
-"""Who asks: one live run, with what it was given. And how the fields of a call are read."""
+"""The run that makes a call, with what it was given, and how the fields of a call are read."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field

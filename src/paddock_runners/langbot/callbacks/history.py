@@ -1,4 +1,4 @@
-"""What was said and what happened before, the prompt, the run's own record, and input that arrives meanwhile."""
+"""Calls for history, events, the prompt, the run's own record, and input that arrives meanwhile."""
 
 from paddock_runners.langbot.callbacks.asking import Asking, Data, filled, number, page_of, text
 from paddock_runners.langbot.context import langbot_input, system_prompt, whole_seconds

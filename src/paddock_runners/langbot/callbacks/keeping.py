@@ -34,7 +34,7 @@ async def state_delete(run: Asking, data: Data) -> Data:
 
 
 async def state_list(run: Asking, data: Data) -> Data:
-    """What was there when the run began, and what it has changed since."""
+    """State as it was when the run began, with the run's own changes."""
     prefix, limit = str(data.get("prefix") or ""), number(data, "limit") or KEYS_AT_ONCE
     keys = sorted(key for key in run.known_keys.get(_scope(data), ()) if key.startswith(prefix))
     cut = max(1, min(KEYS_AT_ONCE, limit))

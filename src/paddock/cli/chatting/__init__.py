@@ -1,0 +1,1 @@
+"""Talking to agents from a terminal. Everything goes through the HTTP API."""

@@ -1,0 +1,1 @@
+"""Finding out what works: `doctor` and `harness doctor`."""

@@ -1,0 +1,1 @@
+"""Looking after data and keys: `admin` and `keys`."""

@@ -1,0 +1,1 @@
+"""Making and installing plugins: `runner new`, `dev`, `install`, `list`, `remove`."""

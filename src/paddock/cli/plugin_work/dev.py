@@ -1,0 +1,204 @@
+"""`paddock runner dev`: run a plugin from its working directory and attach it to a running host, again after each save.
+
+The plugin is any program that speaks the runner protocol on its standard input and output; here its lines are carried
+over a WebSocket. The other hosts of a cluster get a process each. A lost host is looked for again; a plugin that ends,
+is refused or cannot be read waits for the next save, because until then nothing would be different.
+"""
+
+import asyncio
+from asyncio.subprocess import Process
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import websockets
+from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import connect as open_socket
+
+from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, HostClient, HostGoneError, RefusedError, connect
+from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.output import counted
+from paddock.cli.plugin_work.dev_cluster import Elsewhere
+from paddock.cli.plugin_work.dev_relay import (
+    FRAME_BYTES,
+    Heard,
+    address,
+    first_of,
+    mint,
+    refuses,
+    say,
+    start,
+    stop,
+    to_host,
+    to_plugin,
+)
+from paddock.cli.plugin_work.live_runs import LiveRuns
+from paddock.cli.plugin_work.watching import Stamps, changed, snapshot
+from paddock.cli.program import command
+from paddock.runners.installed.plugins import Plugin, PluginError, load_plugin
+from paddock.runners.packages.contents import OWN_DIRECTORY
+from paddock.runners.packages.trees import holds_data
+
+RETRY_SECONDS = 1.0
+FINISH_SECONDS = 30.0
+"""How long runs of the old version may go on after a save."""
+ON_SAVE = "it is tried again when you save"
+
+
+def dev(directory: Path, *, url: str | None, data: Path | None) -> int:
+    """Until Ctrl-C. The first contact must work; later ones are tried again."""
+    _check(directory)
+    work = Work(directory.resolve(), url, data)
+    work.host().call("GET", "/readyz")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(work.until_interrupted())
+    return 0
+
+
+def _check(directory: Path) -> None:
+    try:
+        load_plugin(directory)
+    except PluginError as error:
+        raise CommandError(str(error), exit_code=USAGE) from error
+    if holds_data(directory):
+        raise CommandError(f"{directory} is where a host keeps its data. {OWN_DIRECTORY}", exit_code=USAGE)
+
+
+@dataclass(slots=True)
+class Work:
+    """One plugin under work and the host it is tried on. Each step says whether only a save can change anything."""
+
+    directory: Path
+    url: str | None
+    data: Path | None
+    _was_attached: bool = False
+    _no_host: str = field(default="")
+    """What was said of a missing host; said again only when it changes."""
+    _elsewhere: Elsewhere | None = None
+    """The same at the other hosts of a cluster."""
+
+    def host(self) -> HostClient:
+        return connect(self.url, self.data)
+
+    async def until_interrupted(self) -> None:
+        say(f"watching {self.directory}; Ctrl-C stops")
+        saved: Stamps | None = None
+        while True:
+            stamps = snapshot(self.directory)
+            if stamps != saved:  # perhaps while a host was looked for
+                await self._leave_the_others()
+            saved = stamps
+            if await self._try(stamps):
+                await self._leave_the_others()
+                await changed(self.directory, stamps)
+                say("saved; starting again")
+
+    async def _try(self, stamps: Stamps) -> bool:
+        """The plugin as it is saved now, on the host that is there now."""
+        try:
+            return await self._attached(load_plugin(self.directory), self.host(), stamps)
+        except (HostGoneError, OSError, websockets.WebSocketException) as error:
+            if _is_refusal(error):
+                say(f"the host refused it: {error}; {ON_SAVE}")
+                return True
+            return await self._wait_for_a_host(str(error))
+        except RefusedError as error:
+            if error.status == UNAVAILABLE or (error.status == UNAUTHENTICATED and self._was_attached):
+                return await self._wait_for_a_host(str(error))  # a host that starts anew has another local token
+            if not self._was_attached:
+                raise
+            say(f"the host refused it: {error}; {ON_SAVE}")
+        except (PluginError, CommandError) as error:
+            say(f"{str(error).rstrip('.')}; {ON_SAVE}")
+        return True
+
+    async def _wait_for_a_host(self, why: str) -> bool:
+        if why != self._no_host:
+            say(f"no host to attach to, trying again: {why}")
+        self._no_host = why
+        await asyncio.sleep(RETRY_SECONDS)
+        return False
+
+    async def _attached(self, plugin: Plugin, client: HostClient, stamps: Stamps) -> bool:
+        """One plugin process on one connection."""
+        token = await asyncio.to_thread(mint, plugin, client)
+        async with open_socket(address(client.url, token), max_size=FRAME_BYTES, compression=None) as socket:
+            self._no_host = ""
+            process = await start(plugin)
+            self._elsewhere = self._elsewhere or Elsewhere(plugin, lambda: mint(plugin, self.host()), client.url)
+            news = asyncio.create_task(self._announce(plugin, client))
+            try:
+                return await _carry(plugin, process, socket, stamps, self._elsewhere.heard)
+            finally:
+                news.cancel()
+                await asyncio.shield(stop(process))
+
+    async def _leave_the_others(self) -> None:
+        elsewhere, self._elsewhere = self._elsewhere, None
+        if elsewhere is not None:
+            await elsewhere.stop()
+
+    async def _announce(self, plugin: Plugin, client: HostClient) -> None:
+        """Say so when the host offers the plugin's runners, which is after it has asked the plugin about them."""
+        with suppress(CommandError):  # a host that went away is somebody else's news
+            while not (runners := await asyncio.to_thread(_attached_runners, plugin, client)):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)  # the host has no event for this
+            self._was_attached = True
+            say(f"attached {', '.join(runners)} to {client.url}")
+            agents = await asyncio.to_thread(client.call, "GET", "/api/v1/agents")
+            say(self._how_to_chat(agents["agents"], runners))
+
+    def _how_to_chat(self, agents: list[dict[str, Any]], runners: list[str]) -> str:
+        known = [agent["agentId"] for agent in agents if agent["runnerId"] in runners]
+        if known:
+            return f'try it: {command("chat", url=self.url, data=self.data)} --agent {known[-1]} "hello"'
+        return f"no agent uses it yet; name one in the host's agents file, with  runner: {runners[0]}"
+
+
+def _is_refusal(error: Exception) -> bool:
+    """The host is there and does not want this plugin as it is."""
+    if isinstance(error, websockets.InvalidStatus):
+        return 400 <= error.response.status_code < 500
+    return isinstance(error, websockets.ConnectionClosed) and refuses(error.rcvd.code if error.rcvd else None)
+
+
+def _attached_runners(plugin: Plugin, client: HostClient) -> list[str]:
+    listed: list[dict[str, Any]] = client.call("GET", "/api/v1/runners")["runners"]
+    return [one["runnerId"] for one in listed if one["plugin"] == plugin.id and one["state"] == "attached"]
+
+
+async def _carry(plugin: Plugin, process: Process, socket: ClientConnection, stamps: Stamps, heard: Heard) -> bool:
+    """Carry lines both ways until one side ends or a file is saved. False: the host went away and may come back."""
+    runs = LiveRuns()
+    saved = asyncio.create_task(_saved(plugin.directory, stamps, runs))
+    to_the_plugin = asyncio.create_task(to_plugin(socket, process, lambda line: (heard(line), runs.heard(line))))
+    to_the_host = asyncio.create_task(to_host(process, socket, runs.said))
+    done = await first_of(saved, to_the_plugin, to_the_host)
+    if saved in done:
+        return True
+    if refuses(socket.close_code):
+        say(f"the host refused it: {socket.close_reason or 'it gave no reason, its log may'}; {ON_SAVE}")
+        return True
+    if to_the_host in done and not isinstance(to_the_host.exception(), websockets.WebSocketException):
+        say(f"the plugin ended with exit code {await process.wait()}; it starts again when you save")
+        return True
+    say(f"the host closed the connection{_why(socket)}; trying again")
+    await asyncio.sleep(RETRY_SECONDS)
+    return False
+
+
+async def _saved(directory: Path, stamps: Stamps, runs: LiveRuns) -> None:
+    """Return when a file was saved and the runs of that moment are over, or took too long."""
+    await changed(directory, stamps)
+    if runs:
+        are = "is" if len(runs) == 1 else "are"
+        say(
+            f"saved; {counted(len(runs), 'run')} {are} under way and may finish first, for {FINISH_SECONDS:g} s at most"
+        )
+    with suppress(TimeoutError):
+        await asyncio.wait_for(runs.over(), FINISH_SECONDS)
+
+
+def _why(socket: ClientConnection) -> str:
+    return f" ({socket.close_reason})" if socket.close_reason else ""

@@ -1,0 +1,200 @@
+"""`paddock runner install`, `list`, `verify`, `refresh`, `remove`: what a person is told and asked."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from paddock import settings
+from paddock.cli.asking import want_yes
+from paddock.cli.client import connect
+from paddock.cli.failures import FAILED, CommandError
+from paddock.cli.hosting import presence
+from paddock.cli.output import write
+from paddock.cli.plugin_work import sharing
+from paddock.cli.program import command
+from paddock.runners.installed.plugins import Level
+from paddock.runners.packages import Installed, InstalledPlugins, Package, PackageError, plain_words, read_package
+from paddock.runners.processes.isolation import active_level
+
+
+def install(source: Path, *, data: Path | None, yes: bool, replace: bool) -> int:
+    """Show what the package is and asks for, and install it only after a yes."""
+    package = _read(source)
+    plugins = _installed(data)
+    presence.check_possible(presence.data_directory(data))
+    _check_free(plugins, package.about.id, replace=replace)
+    cluster = sharing.store_of(data)
+    sharing.check_free(cluster, package, replace=replace)
+    _say(_description(package, plugins.get(package.about.id), _host(data)))
+    if not yes:
+        want_yes(
+            "Install it?",
+            unasked="Installing needs a yes. Run it in a terminal, or add --yes if you have read the above.",
+            refused="Not installed.",
+        )
+    try:
+        entry = plugins.install(package, replace=replace)
+    except (PackageError, OSError) as error:
+        raise CommandError(str(error)) from error
+    _say(f"Installed {entry.plugin} {entry.version}.")
+    if cluster is not None:
+        sharing.share(cluster, package)
+        _say("All hosts on the same store take it up within seconds.")
+    elif _served(data):
+        _say("The running host takes it up within seconds.")
+    return 0
+
+
+def list_installed(data: Path | None) -> int:
+    plugins = _installed(data)
+    entries = _entries(plugins)
+    if not entries:
+        _say(f"No plugins are installed. Install one with: {command('runner install PATH', data=data)}")
+    host_level = _host(data).isolation
+    for entry in entries:
+        _say(f"{entry.plugin}  {entry.version}  {'ok' if not plugins.problem(entry) else 'CHANGED'}")
+        _say(f"  sha256  {entry.sha256}")
+        _say(f"  may     {'; '.join(plain_words(entry.asked, network=entry.network)) or 'nothing beyond answering'}")
+        _say(f"  runs    {_level_words(_stronger(entry.isolation, host_level), network=entry.network)}")
+    return 0
+
+
+def verify(data: Path | None) -> int:
+    """Check every installed tree against what was agreed to; 1 when one of them must not be loaded."""
+    plugins = _installed(data)
+    entries = _entries(plugins)
+    problems = [problem for entry in entries if (problem := plugins.problem(entry))]
+    for problem in problems:
+        sys.stderr.write(problem + "\n")
+    _say(f"{len(entries) - len(problems)} of {len(entries)} installed plugins are as they were agreed to.")
+    return FAILED if problems else 0
+
+
+def refresh(plugin: str, *, url: str | None, data: Path | None) -> int:
+    """Ask the host to read a plugin's manifests again; 1 when it offers nothing."""
+    author, _, name = plugin.partition("/")
+    if not author or not name or "/" in name:
+        raise CommandError(f"{plugin!r} names no plugin: say author/name, as {command('runner list', data=data)} does.")
+    path = f"/api/v1/runners/{quote(author, safe='')}/{quote(name, safe='')}/refresh"
+    listed = connect(url, data).call("POST", path)["runners"]
+    offered = [runner["runnerId"] for runner in listed if "manifest" in runner]
+    for runner_id in offered:
+        _say(runner_id)
+    if offered:
+        return 0
+    sys.stderr.write(listed[0].get("detail") or f"{plugin} did not say what it offers; the host's log tells why.")
+    sys.stderr.write("\n")
+    return FAILED
+
+
+def remove(plugin: str, data: Path | None) -> int:
+    cluster = sharing.store_of(data)
+    shared = cluster is not None and sharing.withdraw(cluster, plugin)
+    try:
+        entry = _installed(data).remove(plugin)
+        _say(f"Removed {entry.plugin} {entry.version}. What it kept in its storage stays.")
+    except (PackageError, ValueError, OSError) as error:
+        if not shared:  # else a host that serves this directory may have been quicker, or it never had it
+            raise CommandError(str(error)) from error
+        _say(f"Removed {plugin}. What it kept in its storage stays.")
+    if shared:
+        _say("All hosts on the same store send it no new runs from now on; those under way may finish.")
+    elif _served(data):
+        _say("The running host sends it no new runs from now on; those under way may finish.")
+    return 0
+
+
+def _served(data: Path | None) -> bool:
+    return presence.find(presence.data_directory(data)) is not None
+
+
+def _read(source: Path) -> Package:
+    try:
+        return read_package(source)
+    except PackageError as error:
+        raise CommandError(str(error)) from error
+
+
+def _installed(data: Path | None) -> InstalledPlugins:
+    return InstalledPlugins(presence.data_directory(data).absolute())
+
+
+def _check_free(plugins: InstalledPlugins, plugin: str, *, replace: bool) -> None:
+    """Nobody is shown what would replace something that may not be replaced."""
+    try:
+        plugins.check_free(plugin, replace=replace)
+    except PackageError as error:
+        raise CommandError(str(error)) from error
+
+
+def _host(data: Path | None) -> settings.Settings:
+    """How the host of this data directory is set."""
+    return settings.load({"data": data})
+
+
+def _stronger(one: Level, other: Level) -> Level:
+    return "L1" if "L1" in {one, other} else "L0"
+
+
+def _level_words(level: Level, *, network: bool) -> str:
+    """What really stands between the plugin and the machine, at the level it will run at."""
+    if level == "L0":
+        return "at isolation L0: as your user, with your files and this machine's network"
+    offered, why = active_level()
+    if offered != "L1":
+        return f"at isolation L1, which cannot be had here ({why}): a host refuses to start it"
+    return f"at isolation L1: apart from your files, {'with' if network else 'without'} this machine's network"
+
+
+def _memory_words(asked: int, most: int) -> str:
+    more = f", and this host gives at most {most} (plugin_memory_mb): it refuses to start it" if asked > most else ""
+    return f"  Each of its processes may use {asked} MiB of memory{more}."
+
+
+def _entries(plugins: InstalledPlugins) -> list[Installed]:
+    try:
+        return plugins.list()
+    except PackageError as error:
+        raise CommandError(str(error)) from error
+
+
+def _description(package: Package, present: Installed | None, host: settings.Settings) -> str:
+    """What a person decides by. The package's own words are shown on one line each and cannot paint over ours."""
+    about = package.about
+    level = _stronger(about.isolation, host.isolation)
+    wants = plain_words(about.ceiling, network=about.network)
+    lines = [f"{about.id} {_one_line(about.version)}: {_one_line(about.description) or 'no description'}"]
+    lines += [f"  replaces  {present.version}"] if present else []
+    lines += [f"  runs      {_one_line(' '.join(about.command))}", f"  sha256    {package.contents.sha256}"]
+    lines += ["  It asks to be allowed to:", *(f"    - {_one_line(line)}" for line in wants)] if wants else []
+    lines += ["  It asks for nothing beyond answering."] if not wants else []
+    lines += [f"  {_host_only_words(package.host_only)}"]
+    lines += [f"  It needs these Python packages: {', '.join(package.requirements)}"] if package.requirements else []
+    lines += [f"  Left out: {_one_line(one)}, where a host keeps its data" for one in package.contents.data_directories]
+    lines += [f"  It runs {_level_words(level, network=about.network)}."]
+    lines += [_memory_words(about.memory_mb, host.plugin_memory_mb)] if level == "L1" else []
+    lines += ["  Install only what you trust."] if level == "L0" else []
+    return "\n".join(lines)
+
+
+def _host_only_words(names: Sequence[str] | None) -> str:
+    """Who makes settings that name programs, paths and addresses. Most forms are known only when the plugin runs."""
+    if names is None:
+        return (
+            "Settings of its agents that it marks host_only, or that sound like programs, paths or addresses, are made "
+            "in the agents file and not over the API."
+        )
+    if not names:
+        return "None of its settings names a program, a path or an address."
+    return (
+        f"These settings of its agents are made in the agents file and not over the API: {_one_line(', '.join(names))}"
+    )
+
+
+def _one_line(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)[:300]
+
+
+def _say(text: str) -> None:
+    write(text + "\n")

@@ -1,0 +1,1 @@
+"""Agents: definitions from files, programs and the API, their health and their secrets. No agent runs here."""

@@ -1,0 +1,89 @@
+"""How each agent is: whether it could answer now, and what stands in its way. Starts runners to ask them; runs none."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from paddock.host.agents.agents import AgentBinding, Agents
+from paddock.host.runs.authority import Authority
+from paddock.rules.agents.config import masked, masked_servers
+from paddock.rules.errors import HostError
+from paddock.rules.values import Value
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
+
+LOOK_SECONDS = 3.0
+"""How long runners that start slowly are waited for; they are asked again next time."""
+
+
+class Health(Value, frozen=True):
+    state: Literal["ok", "problem", "unknown"]
+    problem: str | None = None
+    """For administrators."""
+    cause: str | None = None
+    """Of the problem, for whoever runs the host."""
+    manifest: AgentRunnerManifest | None = None
+
+    def told(self, *, operator: bool) -> str | None:
+        return self.cause or self.problem if operator else self.problem
+
+
+class AgentHealth:
+    def __init__(self, agents: Agents, authority: Authority) -> None:
+        self._agents = agents
+        self._authority = authority
+
+    @property
+    def file_problem(self) -> str | None:
+        """Why the agents file, as it is now, is not in force."""
+        return self._agents.problem
+
+    async def look(self, workspace: str, bindings: Sequence[AgentBinding]) -> list[Health]:
+        """Each agent's health; runners not known yet are started, but not waited for long."""
+        asking = [asyncio.ensure_future(self._authority.prepare(one.agent_id, workspace)) for one in bindings]
+        if asking:
+            _, late = await asyncio.wait(asking, timeout=LOOK_SECONDS)
+            for task in late:
+                task.cancel()
+        return [self.known(binding, workspace) for binding in bindings]
+
+    async def manifest(self, runner_id: str, workspace: str) -> AgentRunnerManifest | None:
+        """What a runner says of itself; None when nobody offers it, or it takes too long to say."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                return await self._authority.ask(runner_id, workspace)
+        except (HostError, TimeoutError):
+            return None
+
+    def known(self, binding: AgentBinding, workspace: str) -> Health:
+        """What is known without asking anybody."""
+        manifest = self._authority.manifest(binding, workspace)
+        refusal = self._refusal(binding, workspace)
+        if refusal is not None:
+            return Health("problem", refusal.message, refusal.for_operators, manifest)
+        if manifest is None:
+            return Health("unknown")
+        missing = self._authority.missing(binding, workspace)
+        return Health("problem", "; ".join(missing), manifest=manifest) if missing else Health("ok", manifest=manifest)
+
+    def isolation(self, binding: AgentBinding, workspace: str) -> str:
+        """How far its next run would be kept apart."""
+        return self._authority.isolation(binding, workspace)
+
+    def unable(self, workspace: str) -> int:
+        """How many agents of everybody are known to be unable to answer."""
+        everybodys = (one for one in self._agents.list(workspace) if self._agents.in_file(one.agent_id))
+        return sum(1 for one in everybodys if self._refusal(one, workspace) is not None)
+
+    def _refusal(self, binding: AgentBinding, workspace: str) -> HostError | None:
+        """Why a run of it would not begin: it is set up wrongly, or its runner keeps failing."""
+        return self._authority.refusal(binding.agent_id, workspace) or self._authority.trouble(binding, workspace)
+
+
+def shown_definition(binding: AgentBinding, manifest: AgentRunnerManifest | None) -> Mapping[str, Any]:
+    """An agent as it was written down, its secrets masked."""
+    shown = dict(binding.defined)
+    if "config" in shown:
+        shown["config"] = masked(shown["config"], manifest.config_schema if manifest is not None else None)
+    if "mcp" in shown:
+        shown["mcp"] = masked_servers(shown["mcp"])
+    return shown

@@ -1,0 +1,338 @@
+"""Agents made over the API: one workspace's each, checked like those of the file, which win over them.
+
+What may be secret of them is sealed with the cluster's secret before it is stored. Settings that come over the network
+name no files and no variables of the host: a workspace's administrator is not the host's operator.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+import structlog
+from pydantic import ValidationError
+
+from paddock.host.agents.agents import AgentBinding, Agents
+from paddock.host.agents.shapes import AgentShape, in_words, name_problem
+from paddock.host.people.principals import Principal
+from paddock.host.runs.authority import leads_outside, settle_config
+from paddock.ports import Records
+from paddock.ports.agents import AgentRecords
+from paddock.ports.secrets import Sealing
+from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents, named_outside
+from paddock.rules.agents.config import (
+    ALWAYS,
+    MASK,
+    Place,
+    drop,
+    masked_again,
+    references,
+    secret_places,
+    unmasked,
+    with_defaults,
+    with_values,
+)
+from paddock.rules.agents.resources import OfferedFile
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.rows import AgentRow, AuditRow
+from paddock.rules.values import replace
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
+
+log = structlog.get_logger("paddock.agents")
+
+READ_AT_ONCE = 20
+ELSEWHERE = "the program or the address beside it is another now; write its value again"
+MAX_AGENTS = 500
+"""Agents one workspace may make."""
+
+
+class StoredAgents:
+    def __init__(
+        self,
+        agents: Agents,
+        *,
+        kept: AgentRecords,
+        records: Records,
+        clock: Callable[[], float],
+        sealing: Sealing,
+        opened: ApiAgents = NOTHING_OPENED,
+    ) -> None:
+        """`opened`: what these agents may name, though it belongs to whoever runs the host."""
+        self._opened = opened
+        self._agents = agents
+        self._sealing = sealing
+        self._kept = kept
+        self._records = records
+        self._clock = clock
+        self._one_at_a_time = asyncio.Lock()
+        """Else what is made while all are taken in would be taken away again, because it was not there yet."""
+        self._in_force: dict[tuple[str, str], bytes] = {}
+        """What each of them said when it was taken in."""
+
+    async def load(self) -> None:
+        """Put those on record in force, and no others. One that cannot be read is said and left alone."""
+        async with self._one_at_a_time:
+            rows = await self._kept.stored_agents()
+            there = {(row.workspace_id, row.agent_id) for row in rows}
+            self._agents.keep_stored(there)
+            self._in_force = {key: body for key, body in self._in_force.items() if key in there}
+            changed = [row for row in rows if self._in_force.get((row.workspace_id, row.agent_id)) != row.body]
+            for number, row in enumerate(changed):
+                if number % READ_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # others have work to do, and beats to send
+                await self._take_in(row)
+
+    async def _take_in(self, row: AgentRow) -> None:
+        """Only what was taken in whole counts as such: what a store that went away kept us from is tried again."""
+        body = row.body
+        try:
+            kept = msgspec.json.decode(row.body, type=dict[str, Any])
+            defined, lost = self._unsealed(row, kept)
+            shape = AgentShape.model_validate(defined)
+        except (ValidationError, msgspec.MsgspecError) as error:
+            about = {"agent": row.agent_id, "workspace": row.workspace_id, "reason": str(error)[:300]}
+            log.warning("a stored agent cannot be used", action="agents.load", **about)
+        else:
+            giver = Principal(row.workspace_id, row.updated_by)
+            files = [await self._file(giver, file_id) for file_id in shape.files]
+            there = tuple(file for file in files if file is not None)
+            self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
+            if lost:
+                text = "settings of an agent were sealed with another secret and cannot be opened: write them again"
+                log.warning(text, action="agents.load", agent=row.agent_id, workspace=row.workspace_id, settings=lost)
+            elif not self._is_sealed(kept):
+                body = await self._seal_again(row, defined)
+        self._in_force[row.workspace_id, row.agent_id] = body
+
+    # --- sealing
+
+    def _sealed(self, workspace: str, agent_id: str, defined: Mapping[str, Any]) -> bytes:
+        """The definition as it is stored: what may be secret is closed, for this agent and this place alone."""
+        sealed = {
+            place: self._sealing.seal(text, (workspace, agent_id, *place)) for place, text in secret_places(defined)
+        }
+        return msgspec.json.encode(with_values(defined, sealed))
+
+    def _unsealed(self, row: AgentRow, kept: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """The definition as it was given, without what cannot be opened, and the names of that."""
+        found: dict[Place, str] = {}
+        lost: list[Place] = []
+        for place, text in secret_places(kept):
+            if self._sealing.is_sealed(text):
+                opened = self._sealing.opened(text, (row.workspace_id, row.agent_id, *place))
+                if opened is None:
+                    lost.append(place)
+                else:
+                    found[place] = opened
+        defined = with_values(kept, found)
+        for place in lost:
+            drop(defined, place)
+        return defined, [".".join(map(str, place)) for place in lost]
+
+    def _is_sealed(self, kept: Mapping[str, Any]) -> bool:
+        """Whether all that may be secret is closed with the newest secret."""
+        return all(self._sealing.is_current(text) for _, text in secret_places(kept))
+
+    async def _seal_again(self, row: AgentRow, defined: Mapping[str, Any]) -> bytes:
+        """Close what an older version left open, or an older secret closed; nothing else of the row changes."""
+        newest = await self._kept.stored_agent(row.workspace_id, row.agent_id)
+        if newest is None or newest.body != row.body:
+            return row.body  # somebody changed it at this moment, and sealed it
+        sealed = replace(row, body=self._sealed(row.workspace_id, row.agent_id, defined))
+        await self._records.write([sealed])
+        return sealed.body
+
+    async def _look_again(self, workspace: str, agent_id: str) -> None:
+        """Whoever changes an agent changes it as it is, and another host may have changed it a moment ago."""
+        row = await self._kept.stored_agent(workspace, agent_id)
+        if row is None:
+            self._in_force.pop((workspace, agent_id), None)
+            self._agents.remove(workspace, agent_id)
+        elif self._in_force.get((workspace, agent_id)) != row.body:
+            await self._take_in(row)
+
+    async def put(
+        self,
+        who: Principal,
+        agent_id: str,
+        given: Mapping[str, Any],
+        manifest: AgentRunnerManifest | None,
+        *,
+        anew: bool = False,
+    ) -> tuple[AgentBinding, bool]:
+        """Make or change an agent; True when it is new. `anew`: only make one. Raises HostError."""
+        async with self._one_at_a_time:
+            return await self._put(who, agent_id, given, manifest, anew=anew)
+
+    async def _put(
+        self,
+        who: Principal,
+        agent_id: str,
+        given: Mapping[str, Any],
+        manifest: AgentRunnerManifest | None,
+        *,
+        anew: bool,
+    ) -> tuple[AgentBinding, bool]:
+        await self._look_again(who.workspace_id, agent_id)
+        before = self._agents.stored(who.workspace_id).get(agent_id)
+        try:
+            if anew and before is not None:
+                text = f"there is an agent {agent_id!r} already; take another name, or change that one"
+                raise HostError(ErrorCode.CONFLICT, text)
+            shape = self._checked(who, agent_id, _with_secrets_of(before, given, manifest), before)
+            files = await self._files(who, shape)
+            binding = shape.bound_as(agent_id, origin="api", files=files)
+            if problems := leads_outside(binding):
+                raise HostError(ErrorCode.INVALID_ARGUMENT, problems[0])
+            if manifest is not None:
+                settle_config(binding, manifest, self._opened)
+        except HostError as error:
+            await self._records.write([self._audit(who, "agents.put", agent_id, error)])
+            raise
+        body = self._sealed(who.workspace_id, agent_id, binding.defined)
+        row = AgentRow(who.workspace_id, agent_id, body, self._clock(), who.user_id)
+        await self._records.write([row, self._audit(who, "agents.put", agent_id)])
+        self._agents.store(who.workspace_id, binding)
+        self._in_force[who.workspace_id, agent_id] = body
+        return binding, before is None
+
+    async def delete(self, who: Principal, agent_id: str) -> None:
+        """Take an agent away; what it does now it finishes."""
+        async with self._one_at_a_time:
+            await self._delete(who, agent_id)
+
+    async def _delete(self, who: Principal, agent_id: str) -> None:
+        await self._look_again(who.workspace_id, agent_id)
+        try:
+            self._check_mine(agent_id)
+            if agent_id not in self._agents.stored(who.workspace_id):
+                raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id!r} to delete")
+        except HostError as error:
+            await self._records.write([self._audit(who, "agents.delete", agent_id, error)])
+            raise
+        row = AgentRow(who.workspace_id, agent_id, b"", self._clock(), who.user_id)
+        await self._records.write([row, self._audit(who, "agents.delete", agent_id)])
+        self._in_force.pop((who.workspace_id, agent_id), None)
+        self._agents.remove(who.workspace_id, agent_id)
+
+    # --- within
+
+    def _checked(
+        self, who: Principal, agent_id: str, given: Mapping[str, Any], before: AgentBinding | None
+    ) -> AgentShape:
+        if (problem := name_problem(agent_id)) is not None:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, problem)
+        self._check_mine(agent_id)
+        if before is None and len(self._agents.stored(who.workspace_id)) >= MAX_AGENTS:
+            raise HostError(ErrorCode.CONFLICT, f"a workspace makes at most {MAX_AGENTS} agents; delete one first")
+        shape = _read(given)
+        _refuse_references(shape)
+        return shape
+
+    async def _files(self, who: Principal, shape: AgentShape) -> tuple[OfferedFile, ...]:
+        """The files that the agent is given, each uploaded by who gives it. Raises HostError for any other."""
+        files: list[OfferedFile] = []
+        for file_id in shape.files:
+            file = await self._file(who, file_id)
+            if file is None:
+                raise HostError(
+                    ErrorCode.INVALID_ARGUMENT,
+                    f"files: there is no artifact {file_id[:64]!r} of yours; upload it first",
+                )
+            files.append(file)
+        return tuple(files)
+
+    async def _file(self, giver: Principal, file_id: str) -> OfferedFile | None:
+        """Only their own: whoever talks to the agent can have it read, and other people's files are not theirs."""
+        row = await self._records.artifact(file_id)
+        if row is None or (row.workspace_id, row.user_id) != (giver.workspace_id, giver.user_id):
+            return None
+        return OfferedFile(file_id, row.name or "", row.mime_type or "")
+
+    def _check_mine(self, agent_id: str) -> None:
+        if self._agents.in_file(agent_id):
+            text = f"agent {agent_id!r} is from the agents file, which wins; change it there"
+            raise HostError(ErrorCode.CONFLICT, text)
+
+    def _audit(self, who: Principal, action: str, agent_id: str, error: HostError | None = None) -> AuditRow:
+        return AuditRow(
+            time=self._clock(),
+            workspace_id=who.workspace_id,
+            actor=f"user:{who.user_id}",
+            action=action,
+            resource=agent_id[:64],
+            scope=who.workspace_id,
+            result="allowed" if error is None else str(error.code),
+            reason=f"role {who.role}" if error is None else error.message[:500],
+        )
+
+
+def _read(given: Mapping[str, Any]) -> AgentShape:
+    try:
+        return AgentShape.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the agent"
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{place} {in_words(first)}") from error
+
+
+def _with_secrets_of(
+    before: AgentBinding | None, given: Mapping[str, Any], manifest: AgentRunnerManifest | None
+) -> Mapping[str, Any]:
+    """Put back secrets that somebody saw masked and sends back so. Raises HostError for one that would go elsewhere.
+
+    A secret belongs to the program and the address it was written for: else an administrator who never knew it could
+    name a server of their own and receive it.
+    """
+    known: Mapping[str, Any] = before.defined if before is not None else {}
+    whole = dict(given)
+    if isinstance(given.get("config"), dict):
+        moved = before is not None and given.get("runner") != before.runner_id
+        whole["config"] = _config_of(known.get("config", {}), given["config"], manifest, moved=moved)
+    if isinstance(given.get("mcp"), list):
+        whole["mcp"] = [
+            _server_of(known.get("mcp", ()), server, number)
+            for number, server in enumerate(cast("list[Any]", given["mcp"]))
+        ]
+    return whole
+
+
+def _config_of(
+    known: Mapping[str, Any], given: dict[str, Any], manifest: AgentRunnerManifest | None, *, moved: bool
+) -> dict[str, Any]:
+    def outside(config: Mapping[str, Any]) -> object:
+        if manifest is None:  # any of them may be an address
+            return {name: value for name, value in config.items() if name not in ALWAYS}
+        return named_outside(with_defaults(config, manifest.config_schema), manifest.config_schema)
+
+    whole = unmasked(given, known)
+    hidden = next((name for name, value in whole.items() if value == MASK), None)
+    if hidden is not None:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"config.{hidden} is masked and was never set; write its value")
+    again = next((name for name, value in given.items() if value == MASK), None) if moved else None
+    if again := again or masked_again(given, known, outside):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"config.{again} is masked, and {ELSEWHERE}")
+    return whole
+
+
+def _server_of(known: Sequence[Mapping[str, Any]], given: Any, number: int) -> Any:
+    """An MCP server with its headers; masked ones stay as they were for the server at the very same address."""
+    server = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    headers = cast("dict[str, Any]", server["headers"]) if isinstance(server.get("headers"), dict) else {}
+    if MASK not in headers.values():
+        return cast("Any", given)
+    named = (server.get("name"), server.get("url"))
+    same: Mapping[str, Any] = next((one for one in known if (one["name"], one["url"]) == named), dict[str, Any]())
+    whole = unmasked(headers, same.get("headers", {}))
+    if hidden := next((name for name, value in whole.items() if value == MASK), None):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"mcp.{number}.headers.{hidden} is masked, and {ELSEWHERE}")
+    return {**server, "headers": whole}
+
+
+def _refuse_references(shape: AgentShape) -> None:
+    """What leads to the host's own secrets is its operator's to say, and no workspace's."""
+    given = {"config": shape.config, "mcp": [server.headers for server in shape.mcp]}
+    for place, _ in references(given, frozenset()):
+        name = ".".join(map(str, place))
+        text = f"{name}: references to secrets are read in the agents file only; write the value here"
+        raise HostError(ErrorCode.INVALID_ARGUMENT, text)

@@ -1,0 +1,240 @@
+"""Fires jobs: looks what is due, sleeps until the next tick, and hands each one in like every other run.
+
+A tick leads to one run. The row that says so is written in the same commit as the run, under a key that exists once, so
+neither a restart nor a second host on the same database makes two of it; claims only keep hosts from trying both.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from paddock.host.agents.agents import Agents
+from paddock.host.conversations.inbox import Inbox
+from paddock.host.ids import new_id
+from paddock.host.people.principals import Principal
+from paddock.host.session.arrivals import Accepted, Firing, NewRun
+from paddock.host.streams.bell import Bell, until
+from paddock.host.zones import find_zone
+from paddock.ports.automations import AutomationRecords
+from paddock.ports.places import Places
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.rows.automation import AutomationRow, JobClaim, JobFreed, JobGoesOn, JobMoves, TickRow
+from paddock.rules.rows.rows import Apart, AuditRow
+from paddock.rules.run.events import SCHEDULE, RunEvent
+from paddock.rules.schedule.automations import Job, from_body
+from paddock.rules.schedule.schedule import Due, ScheduleError, due
+
+log = structlog.get_logger("paddock.scheduler")
+
+CLAIM_SECONDS = 60.0
+ACCEPT_SECONDS = 45.0
+"""Less than a claim lasts: when it is over nobody is still at it."""
+AT_ONCE = 8
+EACH = 6
+"""Ticks that are fired at the same time, and of them those of one workspace."""
+TAKE = 50
+RETRY_SECONDS = 1.0
+LEFT_SECONDS = 3.0
+"""How long a host that is full leaves a tick to one that is not."""
+AGAIN_SECONDS = 5.0
+"""When a tick that could not be fired is tried again, here or at another host."""
+
+
+class SchedulerStore(AutomationRecords, Protocol):
+    async def write(self, rows: list[Apart]) -> None: ...
+
+
+class Scheduler:
+    def __init__(
+        self, store: SchedulerStore, inbox: Inbox, *, agents: Callable[[], Agents], clock: Callable[[], float]
+    ) -> None:
+        self._store = store
+        self._inbox = inbox
+        self._agents = agents
+        self._clock = clock
+        self._bell = Bell()
+        self._places = Places(AT_ONCE, each=EACH, waiting=TAKE, waiting_in_all=TAKE)
+
+    def wake(self) -> None:
+        """Something changed: look again."""
+        self._bell.ring()
+
+    async def run(self) -> None:
+        """Fire what is due, for as long as the house stands."""
+        while True:
+            self._bell.hush()
+            try:
+                await self.look()
+                pause = await self._pause()
+            except (HostError, StorageUnavailableError) as error:
+                log.warning("jobs cannot be looked at now", action="automations.look", reason=str(error))
+                pause = RETRY_SECONDS
+            await self._bell.rest(pause)
+
+    async def look(self) -> int:
+        """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting. Where
+        there is no room, ticks are left to other hosts for a moment; after that they stand in line like everybody."""
+        if self._inbox.closed:
+            return 0
+        left = 0.0 if self._inbox.has_room else LEFT_SECONDS
+        found = await self._store.due_automations(self._clock() - left, limit=TAKE)
+        await asyncio.gather(*(self._in_turn(row) for row in found))
+        return len(found)
+
+    async def fire_now(self, row: AutomationRow) -> Accepted:
+        """A run of the job outside of its schedule, which goes on as it was."""
+        return await self._fire(row, from_body(row.body), Firing(row.job_id, self._clock(), None, "manual"))
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    async def _pause(self) -> float:
+        if not self._inbox.has_room:
+            return RETRY_SECONDS
+        return until(await self._store.next_automation_at(), self._clock())
+
+    async def _in_turn(self, row: AutomationRow) -> None:
+        async with self._places.taken(row.workspace_id):
+            try:
+                async with asyncio.timeout(ACCEPT_SECONDS):
+                    await self._see_to(row)
+            except (HostError, StorageUnavailableError, TimeoutError) as error:
+                log.warning("a tick is tried again", action="automations.fire", job=row.job_id, reason=str(error))
+            except Exception:
+                log.exception("a job cannot be fired", action="automations.fire", job=row.job_id)
+
+    async def _see_to(self, row: AutomationRow) -> None:
+        now, tick, token = self._clock(), row.next_at, new_id()
+        if tick is None:
+            return
+        await self._store.write([JobClaim(row.job_id, tick, token, now + CLAIM_SECONDS, now)])
+        if await self._store.job_claim(row.job_id) != token:
+            return
+        known = await self._store.automation(row.job_id)
+        if known is None or not known.enabled or known.next_at != tick:
+            return  # its user was faster
+        try:
+            await self._see_to_claimed(known, tick, now)
+        except (HostError, StorageUnavailableError):
+            await self._store.write([JobFreed(row.job_id, token, self._clock() + AGAIN_SECONDS)])
+            raise
+
+    async def _see_to_claimed(self, row: AutomationRow, tick: float, now: float) -> None:
+        job = from_body(row.body)
+        found = _what_is_due(job, tick, now)
+        if isinstance(found, str):
+            await self._record(row, TickRow(row.job_id, tick, "refused", now, reason=found))
+        elif found.skipped is not None:
+            await self._skip(row, found, now)
+        elif found.fire is not None:
+            await self._fire_tick(row, job, Firing(row.job_id, found.fire, found.next_at))
+        else:
+            await self._record(row, TickRow(row.job_id, tick, "skipped", now, next_at=found.next_at))
+
+    async def _skip(self, row: AutomationRow, found: Due, now: float) -> None:
+        """Pass over what was missed; what is to be fired after all is due at once."""
+        assert found.skipped is not None
+        first, last = found.skipped
+        upcoming = found.fire if found.fire is not None else found.next_at
+        why = "nobody was there to fire it"
+        await self._record(row, TickRow(row.job_id, first, "skipped", now, through=last, reason=why, next_at=upcoming))
+        self.wake()
+
+    async def _fire_tick(self, row: AutomationRow, job: Job, firing: Firing) -> None:
+        if await self._store.tick(row.job_id, firing.tick) is not None:
+            await self._go_on(row, firing.next_at)  # an edit put it back
+            return
+        try:
+            await self._fire(row, job, firing)
+        except HostError as error:
+            if error.retryable or error.code is ErrorCode.UNAVAILABLE:
+                raise
+            if await self._store.automation(row.job_id) is None:
+                return
+            refused = TickRow(
+                row.job_id, firing.tick, "refused", self._clock(), reason=error.message[:500], next_at=firing.next_at
+            )
+            await self._record(row, refused)
+
+    async def _record(self, row: AutomationRow, tick: TickRow) -> None:
+        try:
+            await self._store.write([tick, _judged(row, tick)])
+        except HostError as error:
+            if error.code is not ErrorCode.CONFLICT:
+                raise
+            await self._go_on(row, tick.next_at)  # it is on record already
+
+    async def _go_on(self, row: AutomationRow, next_at: float | None) -> None:
+        """A tick that is done; what moved on meanwhile stays where it is."""
+        assert row.next_at is not None
+        await self._store.write([JobGoesOn(row.job_id, row.next_at, next_at)])
+
+    async def _fire(self, row: AutomationRow, job: Job, firing: Firing) -> Accepted:
+        agent_id = job.agent_id or self._agents().default_agent_id
+        if agent_id is None or not self._agents().known(agent_id, row.workspace_id):
+            raise HostError(ErrorCode.INVALID_ARGUMENT, f"there is no agent {agent_id!r} any more; change the job")
+        try:
+            return await self._inbox.accept(_new_run(row, job, agent_id, firing))
+        except HostError as error:
+            if error.code is not ErrorCode.NOT_FOUND:
+                raise
+        await self._store.write([JobMoves(row.job_id, row.thread_id, new_id())])  # its conversation was deleted
+        moved = await self._store.automation(row.job_id)
+        if moved is None:
+            raise HostError(ErrorCode.NOT_FOUND, "the automation was deleted")
+        return await self._inbox.accept(_new_run(moved, job, agent_id, firing))
+
+
+def _what_is_due(job: Job, tick: float, now: float) -> Due | str:
+    zone = find_zone(job.time_zone)
+    if zone is None:
+        return f"the time zone {job.time_zone!r} is not known here any more; change the job"
+    try:
+        return due(job.schedule, zone, tick, now, job.missed)
+    except ScheduleError as error:
+        return str(error)
+
+
+def _new_run(row: AutomationRow, job: Job, agent_id: str, firing: Firing) -> NewRun:
+    when = datetime.fromtimestamp(firing.tick, UTC).isoformat().replace("+00:00", "Z")
+    label = f"{firing.result}-{when}"
+    data = {"job_id": row.job_id, "job_name": job.name, "tick": when, "manual": firing.result == "manual"}
+    return NewRun(
+        principal=Principal(row.workspace_id, row.user_id),
+        thread_id=row.thread_id,
+        client_run_id=label,
+        body_hash=sha256(msgspec.json.encode((row.job_id, label))).digest(),
+        message={"id": f"{row.job_id}.{label}", "content": job.prompt},
+        text=job.prompt,
+        params=job.params(),
+        agent_id=agent_id,
+        source="scheduler",
+        door="scheduler",
+        event=RunEvent(
+            SCHEDULE,
+            event_time=firing.tick,
+            data=data,
+            subject={"subject_type": "schedule", "subject_id": row.job_id, "data": {"name": job.name}},
+            tools=job.enabled_tools,
+        ),
+        time_zone=job.time_zone,
+        cause=firing,
+    )
+
+
+def _judged(row: AutomationRow, tick: TickRow) -> AuditRow:
+    return AuditRow(
+        time=tick.at,
+        workspace_id=row.workspace_id,
+        actor="host",
+        action="automations.tick",
+        resource=row.job_id,
+        scope=row.thread_id,
+        result=tick.result,
+        reason=tick.reason,
+        session_id=row.thread_id,
+    )

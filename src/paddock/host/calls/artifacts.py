@@ -1,0 +1,295 @@
+"""Files by reference: kept, described, read in ranges and streams. Every read by a run takes the grant that allows it.
+
+Bytes lie under their hash (`ports/artifacts.py`), rows say whose they are. Rooms that have something large to hand on
+call `keep`; rooms that need a file for a user call `find` and `pieces`.
+"""
+
+import binascii
+import math
+import uuid
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from paddock.host.calls.content_types import content_type
+from paddock.host.calls.work import Work
+from paddock.ports.artifacts import Blobs
+from paddock.ports.log import Records
+from paddock.rules.access.artifacts import NewArtifact, described, is_expired, may_read, of_run, ref_to, safe_name
+from paddock.rules.access.limits import MAX_ARTIFACT_INLINE_BYTES, MAX_RANGE_BYTES
+from paddock.rules.access.permissions import Grant
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.rows import ArtifactRow, ArtifactsCap, AuditRow, UploadsCap
+from paddock.rules.values import Value, replace
+from paddock_sdk.protocol.artifacts import ArtifactMetadata, ArtifactReadResult, ArtifactRef
+from paddock_sdk.protocol.host_calls import (
+    ArtifactsCreateParams,
+    ArtifactsMetadataParams,
+    ArtifactsOpenStreamParams,
+    ArtifactsReadRangeParams,
+)
+
+PIECE_BYTES = 65_536
+PREVIEW_CHARS = 2_000
+LARGE_RESULT_BYTES = 32 * 1024
+"""A result above this is kept as an artifact, with a preview in its place."""
+MAX_METADATA_BYTES = 16 * 1024
+MAX_TYPE_CHARS = 64
+
+
+class ArtifactLimits(Value, frozen=True):
+    """How much and how long. None keeps for ever, or without end."""
+
+    keep_seconds: float | None = 30 * 86_400.0
+    workspace_bytes: int = 10 * 1024**3
+    file_bytes: int = 100 * 1024**2
+
+
+class RawContent(Value, frozen=True):
+    """Bytes that are read like an artifact and are none: a large payload of the log."""
+
+    metadata: ArtifactMetadata
+    content: bytes
+
+
+RawReader = Callable[[Grant, str], Awaitable[RawContent | None]]
+
+
+class Artifacts:
+    def __init__(
+        self,
+        records: Records,
+        blobs: Blobs,
+        *,
+        clock: Callable[[], float],
+        limits: ArtifactLimits | None = None,
+        raw: RawReader | None = None,
+    ) -> None:
+        """`raw` answers for references to large payloads of the log."""
+        self._records = records
+        self._blobs = blobs
+        self._clock = clock
+        self._limits = limits or ArtifactLimits()
+        self._raw = raw
+
+    @property
+    def work(self) -> Mapping[str, Work]:
+        return {
+            "artifacts.metadata": Work(read=self.metadata),
+            "artifacts.read_range": Work(read=self.read_range),
+            "artifacts.open_stream": Work(stream=self.open_stream),
+            "artifacts.create": Work(write=self.create),
+        }
+
+    # --- for other rooms ---------------------------------------------------------------------------------------------
+
+    async def keep(
+        self,
+        new: NewArtifact,
+        content: bytes | AsyncIterable[bytes],
+        *,
+        max_bytes: int | None = None,
+        audit: Sequence[AuditRow] = (),
+        artifact_id: str | None = None,
+        keep_seconds: float | None = None,
+        conditions: Sequence[UploadsCap] = (),
+    ) -> ArtifactRow:
+        """Keep a file, streamed if it comes so. Row, cap of the workspace, conditions and audit rows are one commit.
+
+        `keep_seconds` is how long it is kept, when not as long as files are; `math.inf` for ever.
+
+        Raises HostError(PAYLOAD_TOO_LARGE) for a file or a workspace that is too large; then nothing is kept.
+        """
+        pieces = _one_piece(content) if isinstance(content, bytes) else content
+        most = self._limits.file_bytes if max_bytes is None else max_bytes
+        async with self._blobs.keep(pieces, max_bytes=most) as blob:
+            now = self._clock()
+            row = ArtifactRow(
+                artifact_id=artifact_id or new_artifact_id(),
+                workspace_id=new.workspace_id,
+                user_id=new.user_id,
+                conversation_id=new.conversation_id,
+                thread_id=new.thread_id,
+                run_id=new.run_id,
+                agent_id=new.agent_id,
+                runner_id=new.runner_id,
+                source=new.source,
+                artifact_type=new.artifact_type[:MAX_TYPE_CHARS],
+                mime_type=content_type(blob.head, new.claimed_mime),
+                name=safe_name(new.name),
+                size=blob.size,
+                sha256=blob.sha256,
+                published=new.published,
+                created_at=now,
+                expires_at=self._until(now, keep_seconds),
+                metadata=new.metadata,
+            )
+            await self._records.write([row, self._cap(row), *conditions, *audit])
+        return row
+
+    async def keep_large(
+        self, grant: Grant, result: object, *, name: str, artifact_type: str = "tool_result"
+    ) -> tuple[Any, ArtifactRef | None]:
+        """A result as it can be handed on: itself when it is small, else a preview and the artifact that holds it."""
+        text = result if isinstance(result, str) else msgspec.json.encode(result).decode()
+        content = text.encode()
+        if len(content) <= LARGE_RESULT_BYTES:
+            return result, None
+        claimed = "text/plain" if isinstance(result, str) else "application/json"
+        new = replace(of_run(grant, "tool", artifact_type=artifact_type, name=name), claimed_mime=claimed)
+        return text[:PREVIEW_CHARS], ref_to(await self.keep(new, content))
+
+    async def find(self, workspace_id: str, artifact_id: str) -> ArtifactRow | None:
+        """An artifact of this workspace that has not expired. Which user may see it is the asking door's decision."""
+        row = await self._records.artifact(artifact_id)
+        if row is None or row.workspace_id != workspace_id or is_expired(row, self._clock()):
+            return None
+        return row
+
+    async def attach(
+        self, row: ArtifactRow, conversation_id: str, thread_id: str | None = None, *, audit: Sequence[AuditRow] = ()
+    ) -> ArtifactRow:
+        """Make an upload part of a conversation. One that is part of another already gets a second row, same bytes."""
+        there = replace(row, conversation_id=conversation_id, thread_id=thread_id, published=True)
+        if row.conversation_id not in (None, conversation_id):
+            now = self._clock()
+            there = replace(there, artifact_id=new_artifact_id(), created_at=now, expires_at=self.kept_until(now))
+        await self._records.write([there, self._cap(there), *audit])
+        return there
+
+    async def publish(self, row: ArtifactRow, *, audit: Sequence[AuditRow] = ()) -> ArtifactRow:
+        """It was mentioned in its conversation: from now on everybody there may read it."""
+        published = replace(row, published=True)
+        await self._records.write([published, *audit])
+        return published
+
+    async def pieces(self, row: ArtifactRow, *, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
+        """The bytes of a row, never many of them in memory."""
+        end = row.size if length is None else min(row.size, offset + length)
+        while offset < end:
+            piece = await self._blobs.read(row.sha256, offset, min(PIECE_BYTES, end - offset))
+            yield piece
+            offset += len(piece)
+
+    # --- for runs ----------------------------------------------------------------------------------------------------
+
+    async def metadata(self, grant: Grant, asked: ArtifactsMetadataParams) -> ArtifactMetadata:
+        found = await self.readable(grant, asked.artifact_id)
+        return found.metadata if isinstance(found, RawContent) else described(found)
+
+    async def read_range(self, grant: Grant, asked: ArtifactsReadRangeParams) -> ArtifactReadResult:
+        if asked.offset < 0 or asked.length < 0:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, "offset and length must not be negative")
+        if asked.length > MAX_RANGE_BYTES:
+            text = (
+                f"a range may have at most {MAX_RANGE_BYTES} bytes; read on with offset, or use artifacts.open_stream"
+            )
+            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, text)
+        found = await self.readable(grant, asked.artifact_id)
+        about = found.metadata if isinstance(found, RawContent) else described(found)
+        content = await self._range(found, asked.offset, asked.length)
+        return ArtifactReadResult(
+            artifact_id=asked.artifact_id,
+            mime_type=about.mime_type,
+            size_bytes=about.size_bytes,
+            offset=asked.offset,
+            length=len(content),
+            content_base64=b64encode(content).decode(),
+            has_more=asked.offset + len(content) < (about.size_bytes or 0),
+        )
+
+    async def open_stream(self, grant: Grant, asked: ArtifactsOpenStreamParams) -> "ArtifactStream":
+        found = await self.readable(grant, asked.artifact_id)
+        pieces = _cut(found.content) if isinstance(found, RawContent) else self.pieces(found)
+        return ArtifactStream(pieces)
+
+    async def create(self, grant: Grant, asked: ArtifactsCreateParams, audit: AuditRow) -> ArtifactMetadata:
+        content = decoded(asked.content_base64, "content_base64", MAX_ARTIFACT_INLINE_BYTES)
+        new = replace(
+            of_run(grant, "runner", artifact_type=asked.artifact_type, name=asked.name),
+            claimed_mime=asked.mime_type,
+            metadata=small_json(asked.metadata),
+        )
+        return described(await self.keep(new, content, audit=[audit]))
+
+    async def readable(self, grant: Grant, artifact_id: str) -> ArtifactRow | RawContent:
+        """What this run may read under an id; foreign, expired and invented ids are all the same."""
+        row = await self._records.artifact(artifact_id)
+        if row is not None and may_read(grant, row, self._clock()):
+            return row
+        raw = await self._raw(grant, artifact_id) if row is None and self._raw is not None else None
+        if raw is None:
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such artifact")
+        return raw
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    async def _range(self, found: ArtifactRow | RawContent, offset: int, length: int) -> bytes:
+        if isinstance(found, RawContent):
+            return found.content[offset : offset + length]
+        if offset >= found.size or not length:
+            return b""
+        return await self._blobs.read(found.sha256, offset, min(length, found.size - offset))
+
+    def _until(self, now: float, seconds: float | None) -> float | None:
+        if seconds is None:
+            return self.kept_until(now)
+        return None if seconds == math.inf else now + seconds
+
+    def kept_until(self, now: float) -> float | None:
+        """How long a file is kept from now on; None for ever."""
+        return None if self._limits.keep_seconds is None else now + self._limits.keep_seconds
+
+    def _cap(self, row: ArtifactRow) -> ArtifactsCap:
+        return ArtifactsCap(row.workspace_id, self._limits.workspace_bytes)
+
+
+class ArtifactStream:
+    """The answer of `artifacts.open_stream`: pieces, then nothing more to say."""
+
+    result: Mapping[str, Any] = {}
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[Mapping[str, Any]]:
+        async for piece in self._pieces:
+            yield {"content_base64": b64encode(piece).decode()}
+
+
+def new_artifact_id() -> str:
+    return f"art_{uuid.uuid4().hex}"
+
+
+async def _one_piece(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def _cut(content: bytes) -> AsyncIterator[bytes]:
+    for offset in range(0, len(content), PIECE_BYTES):
+        yield content[offset : offset + PIECE_BYTES]
+
+
+def decoded(text: str, field: str, max_bytes: int) -> bytes:
+    """The bytes that base64 stands for. Raises INVALID_ARGUMENT or PAYLOAD_TOO_LARGE; nothing is cut or repaired."""
+    if len(text) > (max_bytes + 2) // 3 * 4:
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"{field} may hold at most {max_bytes} bytes")
+    try:
+        content = b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{field} is not base64: {error}") from error
+    if len(content) > max_bytes:
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"{field} may hold at most {max_bytes} bytes")
+    return content
+
+
+def small_json(value: Mapping[str, Any] | None) -> bytes:
+    """Metadata as it is stored; empty for none."""
+    if not value:
+        return b""
+    encoded = msgspec.json.encode(value)
+    if len(encoded) > MAX_METADATA_BYTES:
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"metadata may have at most {MAX_METADATA_BYTES} bytes of JSON")
+    return encoded

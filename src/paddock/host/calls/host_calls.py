@@ -1,0 +1,343 @@
+"""The gate: every host call of every runner passes here, in one fixed order, and leaves one audit row.
+
+1 shape and size of the frame · 2 the run: known, started on this very connection, active · 3 its deadline ·
+4 the operation and the resource in its grant · 5 scope · 6 size of the payload · 7 rate · 8 existence and 9 the work
+itself, which ends by the deadline. The runner gets a code and a sentence that tells nothing it may not know; the whole
+reason is in the audit. What is looked at in each call is the table in `rules/access/gate.py`.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+import structlog
+from pydantic import BaseModel, ValidationError
+
+from paddock.host.calls.watched_stream import WatchedStream
+from paddock.host.calls.work import Chunks, Work
+from paddock.host.keeping.audit import Audit
+from paddock.host.runs.live_run import LiveRun
+from paddock.host.runs.runs import Runs
+from paddock.ports import Caller, Records, Unreadable
+from paddock.rules.access.gate import (
+    LOOKED_AT,
+    Looked,
+    RefusedError,
+    check_operation,
+    check_resource,
+    check_scope,
+    check_size,
+    named,
+    not_its_conversation,
+    other_conversation,
+    within_a_page,
+)
+from paddock.rules.access.limits import MAX_CALL_BYTES, REFUSALS_BURST, REFUSALS_PER_SECOND, Rates, TokenBucket
+from paddock.rules.access.permissions import Grant
+from paddock.rules.errors import (
+    ErrorCode,
+    HostError,
+    StorageUnavailableError,
+    UnansweredWriteError,
+    WrongParamsError,
+    outcome_unknown,
+)
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.values import replace
+from paddock_sdk.protocol.host_calls import HOST_CALLS
+
+MAX_BUCKETS = 10_000
+WORKSPACES_AT_FULL_RATE = 8
+"""So many workspaces may use a plugin at their full rate at the same time; burst, two."""
+REFUSED = "this run may not do that"
+"""One sentence for unknown, ended and foreign runs alike, so that none can be told from another."""
+LATE = "the run is past its deadline"
+ALLOWED = "in the grant of the run"
+FOREIGN = "unknown, ended or foreign run"
+NOTHING = Looked()
+
+log = structlog.get_logger("paddock.gate")
+
+
+class Call:
+    """One host call on its way through the gate: what it said, and what is known of it so far."""
+
+    __slots__ = ("began", "caller", "looked", "method", "params", "rated", "run", "size")
+
+    def __init__(self, caller: Caller, method: str, params: Any, size: int) -> None:
+        self.caller = caller
+        self.method = method
+        self.params: Mapping[str, Any] = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        self.size = size
+        self.looked = LOOKED_AT.get(method, NOTHING)
+        self.run: LiveRun | None = None
+        self.rated = False
+        """Whether it has paid with a token."""
+        self.began = False
+        """Whether its work has begun, so that it may have had an effect."""
+
+    def row(self, at: float, result: str, reason: str) -> AuditRow:
+        grant = self.run.grant if self.run is not None else None
+        run_id = self.params.get("run_id")
+        where = named(self.params, self.looked.scope or self.looked.conversation)
+        return AuditRow(
+            time=at,
+            workspace_id=grant.scope.workspace_id if grant else "",
+            actor=f"plugin:{self.caller.plugin}",
+            action=self.method[:128],
+            resource=named(self.params, self.looked.resource),
+            scope=where or (grant.scope.conversation_id if grant else ""),
+            result=result,
+            reason=f"{reason} (over {self.caller.door})" if self.caller.door else reason,
+            run_id=run_id[:64] if isinstance(run_id, str) else None,
+            runner_id=grant.runner_id if grant else None,
+            session_id=grant.scope.conversation_id if grant else None,
+        )
+
+
+class HostCalls:
+    def __init__(
+        self,
+        *,
+        work: Mapping[str, Work],
+        records: Records,
+        audit: Audit,
+        clock: Callable[[], float],
+        rates: Rates | None = None,
+        max_answer_bytes: int = MAX_CALL_BYTES - 1024,
+    ) -> None:
+        self._work = work
+        self._records = records
+        self._audit = audit
+        self._clock = clock
+        self._rates = rates or Rates()
+        self._max_answer_bytes = max_answer_bytes
+        self._runs: Runs | None = None
+        self._plugin_rates = _Buckets()
+        self._refusals = _Buckets()
+
+    def serve(self, runs: Runs) -> None:
+        """Runs and the gate know each other; this closes the circle once, at start."""
+        self._runs = runs
+
+    @property
+    def offered(self) -> frozenset[str]:
+        return frozenset(self._work)
+
+    async def __call__(self, caller: Caller, method: str, params: Any, size: int) -> Mapping[str, Any]:
+        """Answer one host call with plain values, or raise HostError."""
+        answer = await self.on_wire(caller, method, params, size)
+        return msgspec.json.decode(answer) if isinstance(answer, msgspec.Raw) else cast("Mapping[str, Any]", answer)
+
+    async def on_wire(self, caller: Caller, method: str, params: Any, size: int) -> msgspec.Raw | Chunks:
+        """Answer one host call with the JSON to send, or with chunks of it; or raise HostError."""
+        call = Call(caller, method, params, size)
+        try:
+            return await self._decide(call, params)
+        except HostError as error:
+            await self._refuse(call, error)
+            raise
+        except StorageUnavailableError:
+            self._audit.soon(call.row(self._clock(), "runtime_error", "the store is away"))
+            raise
+        except Exception as mistake:
+            log.exception("a host call failed", action="host_call.failed", plugin=caller.plugin, method=method[:128])
+            error = RefusedError(ErrorCode.RUNTIME_ERROR, "the host failed to answer", type(mistake).__name__)
+            await self._refuse(call, error)
+            raise error from mistake
+
+    def overloaded(self, caller: Caller, method: str, params: Any, left_out: int) -> None:
+        """A call was refused before it came here, because too many of its connection wait. Also on record."""
+        more = f", and {left_out} more like it" if left_out else ""
+        row = Call(caller, method, params, 0).row(self._clock(), "rate_limited", f"too many calls wait{more}")
+        self._audit.soon(row)
+
+    def foreign(self, caller: Caller, run_id: str) -> None:
+        """A result for a run that is not its sender's to speak for was dropped. Also on record."""
+        row = Call(caller, "output.dropped", {"run_id": run_id}, 0).row(self._clock(), "unauthorized", FOREIGN)
+        self._audit.soon(replace(row, resource=run_id[:64]))
+
+    # --- the order of checks: 1 to 9, and nowhere else ---------------------------------------------------------------
+
+    async def _decide(self, call: Call, params: Any) -> msgspec.Raw | Chunks:
+        _check_frame(call.size)
+        if self._runs is not None and self._runs.outage is not None and self._runs.outage.is_on:
+            await self._runs.outage.is_over()  # before anything is looked at: a call that never began may wait
+        asked = _read(call.method, params)
+        run = call.run = self._find(call.caller, asked.run_id)
+        self._check_deadline(run)
+        grant, looked = run.grant, call.looked
+        check_operation(grant, call.method)
+        check_resource(grant, looked, asked)
+        check_scope(grant, looked, asked)
+        if (other := other_conversation(grant, looked, asked)) is not None:
+            await self._check_workspace(grant, other)
+        check_size(looked, asked, call.method, call.size)
+        self._check_rate(call, run)
+        return await self._do(call, grant, within_a_page(looked, asked))
+
+    def _find(self, caller: Caller, run_id: str) -> LiveRun:
+        run = self._runs.find(run_id) if self._runs is not None else None
+        if run is None or run.settled or run.over:
+            raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "no such run is active")
+        if run.connection_id != caller.connection_id:
+            raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "the run was started on another connection")
+        return run
+
+    def _check_deadline(self, run: LiveRun) -> None:
+        if self._clock() > run.grant.deadline_at:
+            raise HostError(ErrorCode.DEADLINE_EXCEEDED, LATE)
+
+    async def _check_workspace(self, grant: Grant, conversation_id: str) -> None:
+        session = await self._records.session(conversation_id)
+        if session is None or session.workspace_id != grant.scope.workspace_id:
+            raise not_its_conversation("no conversation of the run's workspace")
+
+    def _check_rate(self, call: Call, run: LiveRun) -> None:
+        """A run over its own rate takes nothing from what it shares with the other runs of its plugin in its workspace,
+        and a workspace over its share nothing from what it shares with the others."""
+        call.rated = True
+        now = self._clock()
+        wait = self._take_of_run(run, now) or self._take_of_plugin(
+            call.caller.plugin, run.grant.scope.workspace_id, now
+        )
+        if wait > 0:
+            raise HostError(
+                ErrorCode.RATE_LIMITED,
+                f"too many host calls; try again in {wait:.2f} s",
+                retryable=True,
+                details={"retry_after": round(wait, 3)},
+            )
+
+    def _take_of_run(self, run: LiveRun, now: float) -> float:
+        if self._rates.run is None:
+            return 0.0
+        run.rate = run.rate or TokenBucket.full(*self._rates.run, now)
+        return run.rate.take(now)
+
+    def _take_of_plugin(self, plugin: str, workspace: str, now: float) -> float:
+        if self._rates.plugin is None:
+            return 0.0
+        per_second, burst = self._rates.plugin
+        share = self._plugin_rates.of((plugin, workspace), per_second, burst, now)
+        whole = self._plugin_rates.of((plugin,), per_second * WORKSPACES_AT_FULL_RATE, burst * 2, now)
+        return share.take(now) or whole.take(now)
+
+    # --- the work ----------------------------------------------------------------------------------------------------
+
+    async def _do(self, call: Call, grant: Grant, asked: Any) -> msgspec.Raw | Chunks:
+        work, call.began = self._work[call.method], True
+        allowed = call.row(self._clock(), "allowed", ALLOWED)
+        if work.stream is not None:
+            chunks = await self._opened(work.stream(grant, asked), grant)
+            return WatchedStream(chunks, self._left(grant), self._note_of_stream(call, allowed))
+        try:
+            async with asyncio.timeout(self._left(grant)):
+                if work.write is not None:
+                    return self._encoded(await work.write(grant, asked, allowed))
+                assert work.read is not None
+                answer = self._encoded(await work.read(grant, asked))
+        except TimeoutError:
+            text = "the run's deadline passed while this was at work"
+            raise outcome_unknown(text, ErrorCode.DEADLINE_EXCEEDED) from None
+        except UnansweredWriteError as away:
+            raise outcome_unknown("the host's store went away while this was being written") from away
+        except asyncio.CancelledError:
+            if work.read is not None:
+                self._audit.soon(replace(allowed, reason=f"{ALLOWED}; its runner was gone before the answer"))
+            raise
+        self._audit.soon(allowed)
+        return answer
+
+    async def _opened(self, stream: Chunks | Awaitable[Chunks], grant: Grant) -> Chunks:
+        """Some streams look first whether there is anything; that ends by the deadline too."""
+        if not isinstance(stream, Awaitable):
+            return stream
+        try:
+            async with asyncio.timeout(self._left(grant)):
+                return await stream
+        except TimeoutError:
+            raise HostError(ErrorCode.DEADLINE_EXCEEDED, "the run is past its deadline") from None
+
+    def _left(self, grant: Grant) -> float:
+        return grant.deadline_at - self._clock()
+
+    def _encoded(self, answer: BaseModel) -> msgspec.Raw:
+        """The answer as JSON, written once; what does not fit a frame is refused and not cut."""
+        line = answer.__pydantic_serializer__.to_json(answer, exclude_none=True)
+        if len(line) > self._max_answer_bytes:
+            text = f"the answer would have {len(line)} bytes, more than {self._max_answer_bytes}; ask for less at once"
+            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, text)
+        return msgspec.Raw(line)
+
+    def _note_of_stream(self, call: Call, allowed: AuditRow) -> Callable[[HostError | None], None]:
+        """Writes the one row of a stream: when its first piece is there, or when there is none."""
+
+        def note(error: HostError | None) -> None:
+            row = allowed if error is None else call.row(self._clock(), str(error.code), _reason(error))
+            self._audit.soon(row)
+
+        return note
+
+    # --- refusals ----------------------------------------------------------------------------------------------------
+
+    async def _refuse(self, call: Call, error: HostError) -> None:
+        """Put a refusal on record before it is said. Refused calls cost a token too, and a flood of them waits."""
+        now = self._clock()
+        if call.run is not None and not call.rated:
+            self._take_of_run(call.run, now)
+        workspace = call.run.grant.scope.workspace_id if call.run is not None else ""
+        kind = (call.caller.plugin, workspace)
+        wait = self._refusals.of(kind, REFUSALS_PER_SECOND, REFUSALS_BURST, now).owe(now)
+        if wait > 0:
+            await asyncio.sleep(wait)
+        row = call.row(now, str(error.code), _reason(error))
+        try:
+            await self._records.write([row])
+        except StorageUnavailableError:
+            if not call.began:  # nothing was looked at: it may be asked again
+                raise
+            self._audit.soon(row)
+
+
+class _Buckets:
+    """A bucket for each plugin and workspace; those that were not used for longest are forgotten, and begin full."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, ...], TokenBucket] = OrderedDict()
+
+    def of(self, kind: tuple[str, ...], per_second: float, burst: float, now: float) -> TokenBucket:
+        found = self._known.get(kind)
+        if found is None:
+            found = self._known[kind] = TokenBucket.full(per_second, burst, now)
+            if len(self._known) > MAX_BUCKETS:
+                self._known.popitem(last=False)
+        self._known.move_to_end(kind)
+        return found
+
+
+def _reason(error: HostError) -> str:
+    return error.reason if isinstance(error, RefusedError) else error.message
+
+
+def _check_frame(size: int) -> None:
+    if size > MAX_CALL_BYTES:
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"a host call may have at most {MAX_CALL_BYTES} bytes")
+
+
+def _read(method: str, params: Any) -> Any:
+    if isinstance(params, Unreadable):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{method[:128] or 'this line'} cannot be read: {params.problem}")
+    call = HOST_CALLS.get(method)
+    if call is None or method not in LOOKED_AT:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"there is no host call {method[:128]!r}")
+    if not isinstance(params, dict):
+        raise WrongParamsError(f"{method}: params must be an object")
+    try:
+        return call.params.from_wire(cast("dict[str, Any]", params))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "params"
+        raise WrongParamsError(f"{method}: {place}: {first['msg']}") from error

@@ -1,0 +1,113 @@
+"""Input in the middle of a run: offered to its runner, taken in once, on record each time.
+
+The host only says that something waits; the runner asks for it through the gate. What it does not ask for before its
+run ends gets a turn of its own.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from paddock.host.calls.work import Work
+from paddock.host.runs.live_run import LiveRun
+from paddock.host.runs.runs import Runs
+from paddock.ports import Records
+from paddock.rules.access.permissions import Grant
+from paddock.rules.errors import HostError
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.run.context import RunInput, addressed_to
+from paddock.rules.run.events import RunEvent, actor_of, subject_of
+from paddock.rules.session.messages import SteeringTaken
+from paddock_sdk.protocol.history import SteeringInputItem, SteeringPullResult
+
+PULL_AT_MOST = 32
+PULL_BYTES = 2 * 1024 * 1024
+"""What one answer hands over, at least one input: an answer that does not fit a frame would be lost."""
+
+log = structlog.get_logger("paddock.steering")
+
+
+class Steering:
+    """Answers `steering.pull`."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._runs: Runs | None = None
+
+    def serve(self, runs: Runs) -> None:
+        """Runs are put together after the calls that need them; this closes the circle once, at start."""
+        self._runs = runs
+
+    @property
+    def work(self) -> Mapping[str, Work]:
+        return {"steering.pull": Work(write=self.pull)}
+
+    async def pull(self, grant: Grant, asked: Any, row: AuditRow) -> SteeringPullResult:
+        """Everything that waits for this run, at most so many and as fits an answer; each is taken in by exactly one
+        answer, also when the rest cannot be taken in any more."""
+        run = self._runs.find(grant.scope.run_id) if self._runs is not None else None
+        waiting = [] if run is None else [found.turn_id for found in run.session.state.queue if found.steers]
+        items: list[SteeringInputItem] = []
+        rows: tuple[AuditRow, ...] = (row,)
+        room = PULL_BYTES
+        for turn_id in waiting[: min(asked.limit or PULL_AT_MOST, PULL_AT_MOST)]:
+            assert run is not None
+            item = _item(run, turn_id, row.time)
+            room -= len(item.model_dump_json()) if item is not None else 0
+            if items and room < 0:
+                break
+            try:
+                decision = await run.session.record(SteeringTaken(turn_id, run.turn_id, row.time), rows=rows)
+            except HostError as error:
+                if not items:
+                    raise
+                log.warning("input stays in line", action="steering.pull", run_id=run.turn_id, reason=error.message)
+                break
+            rows = ()
+            if decision.facts and item is not None:
+                items.append(item)
+        if rows:
+            await self._records.write([row])
+        return SteeringPullResult(items=items)
+
+
+def _item(run: LiveRun, turn_id: str, at: float) -> SteeringInputItem | None:
+    found = run.session.find_input(turn_id)
+    if found is None:
+        return None
+    return SteeringInputItem.model_validate(_described(run, turn_id, found, at))
+
+
+def _described(run: LiveRun, turn_id: str, given: RunInput, at: float) -> dict[str, Any]:
+    scope, event = run.grant.scope, given.event or RunEvent()
+    given = addressed_to(given, scope.agent_id)
+    place = {"thread_id": scope.subthread_id} if scope.subthread_id is not None else {}
+    about = {"source_event_type": event.source_event_type} if event.source_event_type is not None else {}
+    return {
+        "claimed_run_id": run.turn_id,
+        "runner_id": run.grant.runner_id,
+        "claimed_at": at,
+        "event": {
+            "event_id": f"{scope.conversation_id}.{given.seq}",
+            "event_type": event.event_type,
+            "event_time": given.at if event.event_time is None else event.event_time,
+            "source": given.source,
+            "data": event.data,
+            **about,
+        },
+        "input": {
+            "text": given.text,
+            "contents": [{"type": "text", "text": given.text}] if given.text else [],
+            "attachments": list(given.attachments),
+        },
+        "conversation": {
+            "conversation_id": scope.conversation_id,
+            "bot_id": scope.agent_id,
+            "workspace_id": scope.workspace_id,
+            **place,
+        },
+        "actor": actor_of(event, scope.user_id, given.source),
+        "subject": subject_of(event, given.message),
+        "metadata": {"run_id": turn_id},
+    }

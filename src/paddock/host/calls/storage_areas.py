@@ -1,0 +1,151 @@
+"""Blobs that plugins keep with the host, by area and key. Every method takes the grant that allows it.
+
+A value larger than one call can carry comes in parts: they are gathered in an area of their own, per run, and become
+the value all at once with the last. Rows name bytes by their hash; bytes that no row names any more are freed.
+"""
+
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping
+
+import structlog
+
+from paddock.host.calls.artifacts import decoded
+from paddock.host.calls.work import Work
+from paddock.host.keeping.sweeping import free
+from paddock.ports.artifacts import Blobs
+from paddock.ports.log import Records
+from paddock.rules.access.areas import area_key, upload_area
+from paddock.rules.access.limits import MAX_BLOB_BYTES, MAX_KEYS_PAGE, MAX_STORAGE_KEY_CHARS, MAX_STORAGE_VALUE_BYTES
+from paddock.rules.access.permissions import Grant
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.rows.rows import AuditRow, StorageCap, StorageRow
+from paddock_sdk.protocol.host_calls import (
+    Deleted,
+    Done,
+    StorageDeleteParams,
+    StorageGetParams,
+    StorageGetResult,
+    StorageListParams,
+    StorageListResult,
+    StorageSetParams,
+)
+
+log = structlog.get_logger("paddock.storage")
+
+READ_BYTES = MAX_STORAGE_VALUE_BYTES
+MAX_UPLOADS_BYTES = 2 * MAX_BLOB_BYTES
+"""What may wait unfinished in one area of one run."""
+AREA_BYTES = 256 * 1024 * 1024
+
+
+class StorageAreas:
+    def __init__(self, records: Records, blobs: Blobs, *, area_bytes: int = AREA_BYTES) -> None:
+        self._records = records
+        self._blobs = blobs
+        self._area_bytes = area_bytes
+
+    @property
+    def work(self) -> Mapping[str, Work]:
+        return {
+            "storage.get": Work(read=self.get),
+            "storage.set": Work(write=self.set),
+            "storage.delete": Work(write=self.delete),
+            "storage.list": Work(read=self.list),
+        }
+
+    async def get(self, grant: Grant, asked: StorageGetParams) -> StorageGetResult:
+        """The value, or the part of it that one answer can carry, with where the rest begins."""
+        offset = asked.offset or 0
+        if offset < 0:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, "offset must not be negative")
+        row, content = await self._read(_area(asked.area, grant), asked.key, offset)
+        if row is None or row.sha256 is None:
+            return StorageGetResult(found=False)
+        return StorageGetResult(
+            value_base64=b64encode(content).decode(),
+            found=True,
+            size_bytes=row.size,
+            version=row.sha256[:24],
+            has_more=offset + len(content) < row.size,
+        )
+
+    async def _read(self, area: str, key: str, offset: int) -> tuple[StorageRow | None, bytes]:
+        """A row and bytes of it. When it was replaced in between, its bytes are gone and the new row counts."""
+        row = await self._records.stored(area, key)
+        while row is not None and row.sha256 is not None and offset < row.size:
+            try:
+                return row, await self._blobs.read(row.sha256, offset, min(READ_BYTES, row.size - offset))
+            except HostError:
+                newer = await self._records.stored(area, key)
+                if newer == row:
+                    raise
+                row = newer
+        return row, b""
+
+    async def set(self, grant: Grant, asked: StorageSetParams, audit: AuditRow) -> Done:
+        """Keep a value whole, or one part of it."""
+        _check_key(asked.key)
+        content = decoded(asked.value_base64, "value_base64", MAX_STORAGE_VALUE_BYTES)
+        area = _area(asked.area, grant)
+        parts = upload_area(area, grant)
+        begun = await self._begun(parts, asked) if asked.offset else None
+        where, most = (parts, MAX_UPLOADS_BYTES) if asked.more else (area, self._area_bytes)
+        old = await self._records.stored(where, asked.key)
+        async with self._blobs.keep(self._joined(begun, content), max_bytes=MAX_BLOB_BYTES) as blob:
+            row = StorageRow(where, asked.key, blob.sha256, blob.size, audit.time)
+            done = [StorageRow(parts, asked.key, None, 0, audit.time)] if begun and not asked.more else []
+            await self._records.write([row, *done, StorageCap(where, most), audit])
+        await self._free(begun, old)
+        return Done(ok=True)
+
+    async def _begun(self, parts: str, asked: StorageSetParams) -> StorageRow:
+        """The parts so far; the next one must begin where they end."""
+        begun = await self._records.stored(parts, asked.key)
+        if begun is None or begun.size != asked.offset:
+            text = f"offset must be {begun.size if begun else 0}: the parts of a value follow each other"
+            raise HostError(ErrorCode.INVALID_ARGUMENT, text)
+        return begun
+
+    async def delete(self, grant: Grant, asked: StorageDeleteParams, audit: AuditRow) -> Deleted:
+        area = _area(asked.area, grant)
+        row = await self._records.stored(area, asked.key)
+        await self._records.write([StorageRow(area, asked.key, None, 0, audit.time), audit])
+        await self._free(row)
+        return Deleted(deleted=row is not None)
+
+    async def list(self, grant: Grant, asked: StorageListParams) -> StorageListResult:
+        keys = await self._records.stored_keys(
+            _area(asked.area, grant), prefix=asked.prefix or "", after=asked.after or "", limit=MAX_KEYS_PAGE + 1
+        )
+        return StorageListResult(keys=[*keys[:MAX_KEYS_PAGE]], has_more=len(keys) > MAX_KEYS_PAGE)
+
+    async def _free(self, *rows: StorageRow | None) -> None:
+        """Remove bytes that no row names any more. The call is done by now: what cannot be removed is swept later."""
+        hashes = [row.sha256 for row in rows if row is not None and row.sha256 is not None]
+        if not hashes:
+            return
+        try:
+            await free(self._records, self._blobs, hashes)
+        except (HostError, StorageUnavailableError) as error:
+            log.info("bytes that no row needs are removed later", action="storage.free", reason=str(error))
+
+    async def _joined(self, begun: StorageRow | None, content: bytes) -> AsyncIterator[bytes]:
+        offset = 0
+        while begun is not None and begun.sha256 is not None and offset < begun.size:
+            piece = await self._blobs.read(begun.sha256, offset, READ_BYTES)
+            yield piece
+            offset += len(piece)
+        yield content
+
+
+def _area(area: str, grant: Grant) -> str:
+    key = area_key(area, grant) if area in grant.storage_areas else None
+    if key is None:
+        raise HostError(ErrorCode.UNAUTHORIZED, "this run may not do that")
+    return key
+
+
+def _check_key(key: str) -> None:
+    if not key or len(key) > MAX_STORAGE_KEY_CHARS or not key.isprintable():
+        text = f"a key has 1 to {MAX_STORAGE_KEY_CHARS} printable characters"
+        raise HostError(ErrorCode.INVALID_ARGUMENT, text)

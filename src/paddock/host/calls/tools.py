@@ -1,0 +1,300 @@
+"""Tools called on behalf of a run: `tools.get_detail`, `tools.call`. Nothing is called that is not on record first.
+
+The intent is committed before the call, its outcome after. When the store is away by then, whoever asked waits for it
+or is told that the outcome is unknown, and the outcome is written when the store is back. What a host that dies leaves
+behind is found at the next start, or by another host, and on record as unknown; no call is ever made twice.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import Any, Protocol
+
+import anyio
+import msgspec
+import structlog
+
+from paddock.host.calls.work import Work
+from paddock.host.ids import new_id
+from paddock.host.runs.outcomes import WAIT_SECONDS, Outcomes
+from paddock.ports import Store
+from paddock.ports.tools import ToolAnswer, ToolFile, ToolInfo, Tools, ToolUse
+from paddock.rules.access.permissions import Grant
+from paddock.rules.errors import (
+    ErrorCode,
+    HostError,
+    StorageUnavailableError,
+    UnansweredWriteError,
+    outcome_unknown,
+)
+from paddock.rules.rows.calls import ToolCallRow
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.values import replace
+from paddock_sdk.protocol.artifacts import ArtifactRef
+from paddock_sdk.protocol.host_calls import ToolDetail, ToolsCallParams, ToolsCallResult, ToolsGetDetailParams
+
+log = structlog.get_logger("paddock.tools")
+
+MAX_INLINE_BYTES = 64 * 1024
+"""What a host without artifacts hands on; with them a larger result becomes one."""
+MAX_RESULT_BYTES = 64 * 1024 * 1024
+SETTLE_SECONDS = 5.0
+"""How long whoever gives up a call waits until that is on record."""
+GRACE_SECONDS = SETTLE_SECONDS + 1.0
+"""How long a run has been over before somebody else says that the outcome of a call of it is unknown."""
+SETTLE_EVERY_SECONDS = 2.0
+REFUSED = "this run may not do that"
+ENDINGS: Mapping[tuple[bool, bool], str] = {
+    (False, False): "completed",
+    (True, False): "failed",
+    (True, True): "unknown",
+    (False, True): "unknown",
+}
+"""(is_error, unknown) to the status on record."""
+Part = Mapping[str, Any]
+NOT_CALLED = b'{"error":"the run did not go on here any more when this was on record, so nothing was called"}'
+NO_FILES: Part = {"type": "text", "text": "(a file came along; this host keeps none)"}
+
+
+class KeepsArtifacts(Protocol):
+    """Where large results go."""
+
+    async def keep_large(self, grant: Grant, result: object, *, name: str) -> tuple[Any, ArtifactRef | None]:
+        """A result as it can be handed on: itself when it is small, else a preview and the artifact that holds it."""
+        ...
+
+
+class PlacesFiles(Protocol):
+    """Where pictures and other files go that a tool gives back."""
+
+    async def placed(self, grant: Grant, parts: Sequence[Part | ToolFile], *, name: str) -> list[Part]:
+        """The parts of a result with a reference in the place of each file."""
+        ...
+
+
+class ToolCalls:
+    def __init__(
+        self,
+        tools: Tools,
+        *,
+        records: Store,
+        outcomes: Outcomes,
+        clock: Callable[[], float],
+        artifacts: KeepsArtifacts | None = None,
+        files: PlacesFiles | None = None,
+    ) -> None:
+        self._tools = tools
+        self._records = records
+        self._outcomes = outcomes
+        self._under_way: set[asyncio.Future[ToolAnswer]] = set()
+        """Calls at work, also those that nobody waits for any more."""
+        self._clock = clock
+        self._artifacts = artifacts
+        self._files = files
+        self.goes_on: Callable[[str], bool] = lambda _: True
+        """Whether a run still goes on here. A host that stood still may have lost it to another one meanwhile."""
+
+    @property
+    def work(self) -> Mapping[str, Work]:
+        return {"tools.get_detail": Work(read=self.get_detail), "tools.call": Work(write=self.call)}
+
+    async def get_detail(self, grant: Grant, asked: ToolsGetDetailParams) -> ToolDetail:
+        tool = self._granted(grant, asked.tool_name, "detail")
+        return ToolDetail(tool_name=tool.name, description=tool.description, parameters=dict(tool.parameters))
+
+    async def call(self, grant: Grant, asked: ToolsCallParams, audit: AuditRow) -> ToolsCallResult:
+        self._granted(grant, asked.tool_name, "call")
+        intent = _intent(grant, asked, self._clock())
+        await self._intend(intent, audit)
+        if not self.goes_on(intent.run_id):
+            await self._record(self._not_called(intent))
+            raise HostError(ErrorCode.UNAUTHORIZED, REFUSED)
+        try:
+            answer = await self._made(_use(grant, asked, intent.call_id))
+            said, row = await self._outcome(grant, intent, answer)
+        except BaseException:  # the run is over or the host failed: the call was made, its outcome is lost
+            with anyio.CancelScope(shield=True):
+                await self._record(_unknown(intent, self._clock()), seconds=SETTLE_SECONDS)
+            raise
+        if not await self._record(row):
+            raise outcome_unknown(f"{row.tool_name} was called, and the host's store was away when it had ended")
+        return said
+
+    async def settle(self, *, alone: bool = True) -> int:
+        """Calls that have no outcome and whose run is over are on record as unknown: their host is gone.
+
+        Not `alone`: this host, or another one, may just have ended the run and be about to write what it knows.
+        """
+        now = self._clock()
+        found = await self._records.unanswered_tool_calls(over_since=inf if alone else now - GRACE_SECONDS)
+        for row in found:
+            await self._records.write([_unknown(row, now), _told(row, now)])
+        if found:
+            log.warning("tool calls whose run is over have no outcome", action="tools.settle", calls=len(found))
+        return len(found)
+
+    async def keep_settling(self) -> None:
+        """For as long as the house stands, where no other host does it: what could not be recorded when it ended."""
+        while True:
+            await asyncio.sleep(SETTLE_EVERY_SECONDS)
+            try:
+                await self.settle(alone=False)
+            except StorageUnavailableError as error:
+                log.info("calls without an outcome are looked for later", action="tools.settle", reason=str(error))
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    def _granted(self, grant: Grant, name: str, operation: str) -> ToolInfo:
+        if operation not in grant.tools.get(name, ()):
+            raise HostError(ErrorCode.UNAUTHORIZED, REFUSED)
+        tool = self._tools.find(grant.scope.workspace_id, name)
+        if tool is None:
+            raise HostError(ErrorCode.NOT_FOUND, f"the tool {name!r} is not there at the moment; try again later")
+        return tool
+
+    async def _intend(self, intent: ToolCallRow, audit: AuditRow) -> None:
+        """Have it on record that the call will be made. When that is not certain the call is not made, and the record
+        says so."""
+        try:
+            await self._records.write([intent, audit])
+        except UnansweredWriteError as error:  # nothing was called: it may be asked for again
+            self._outcomes.later(intent.workspace_id, [self._not_called(intent)])
+            raise StorageUnavailableError(str(error)) from error
+        except asyncio.CancelledError:
+            self._outcomes.later(intent.workspace_id, [self._not_called(intent)])
+            raise
+
+    async def _made(self, use: ToolUse) -> ToolAnswer:
+        """The tool's answer. One that does not stop when it is told to keeps nobody waiting."""
+        making = asyncio.ensure_future(self._tools.call(use))
+        self._under_way.add(making)
+        making.add_done_callback(self._ended)
+        try:
+            await asyncio.wait({making})
+        except asyncio.CancelledError:
+            making.cancel()
+            raise
+        return making.result()
+
+    def _ended(self, making: "asyncio.Future[ToolAnswer]") -> None:
+        self._under_way.discard(making)
+        if not making.cancelled():
+            making.exception()  # somebody saw it, or nobody waits for it any more
+
+    async def _record(self, row: ToolCallRow, *, seconds: float = WAIT_SECONDS) -> bool:
+        return await self._outcomes.record(row.workspace_id, [row], seconds=seconds)
+
+    def _not_called(self, intent: ToolCallRow) -> ToolCallRow:
+        return replace(intent, status="failed", result=NOT_CALLED, ended_at=self._clock())
+
+    async def _outcome(
+        self, grant: Grant, intent: ToolCallRow, answer: ToolAnswer
+    ) -> tuple[ToolsCallResult, ToolCallRow]:
+        status = ENDINGS[answer.is_error, answer.unknown]
+        ended = replace(intent, status=status, ended_at=self._clock())
+        is_error = True if answer.is_error else None
+        if (size := _size(answer)) > (MAX_INLINE_BYTES if self._artifacts is None else MAX_RESULT_BYTES):
+            return _too_large(ended, size)
+        try:
+            shown, kept = await self._outcomes.outlast(lambda: self._shown(grant, intent, answer))
+        except StorageUnavailableError:
+            return _not_kept(ended, "the host's store is away")
+        except HostError as error:
+            return _not_kept(ended, error.message)
+        row = replace(
+            ended,
+            result=msgspec.json.encode(shown) if kept or answer.parts else answer.content,
+            artifact_id=kept.artifact_id if kept else None,
+        )
+        return ToolsCallResult(result=shown, artifact=kept, is_error=is_error), row
+
+    async def _shown(self, grant: Grant, intent: ToolCallRow, answer: ToolAnswer) -> tuple[Any, ArtifactRef | None]:
+        """A result as it is handed on. One that is large is cut; the files that came along are named all the same."""
+        name = f"{intent.tool_name}-{intent.call_id[:8]}"
+        parts = await self._placed(grant, answer.parts, name)
+        result = parts or msgspec.json.decode(answer.content)
+        if self._artifacts is None:
+            return result, None
+        shown, kept = await self._artifacts.keep_large(grant, result, name=name)
+        if kept is None or not parts:
+            return shown, kept
+        files = [part for part in parts if "artifact_id" in part]
+        return [{"type": "text", "text": shown}, *files], kept
+
+    async def _placed(self, grant: Grant, parts: Sequence[Part | ToolFile], name: str) -> list[Part]:
+        if self._files is not None:
+            return await self._files.placed(grant, parts, name=name)
+        return [NO_FILES if isinstance(part, ToolFile) else part for part in parts]
+
+
+def _size(answer: ToolAnswer) -> int:
+    """What is to be kept of it; the words beside files are counted when they are written down."""
+    return len(answer.content) + sum(len(part.content) for part in answer.parts if isinstance(part, ToolFile))
+
+
+def _intent(grant: Grant, asked: ToolsCallParams, now: float) -> ToolCallRow:
+    at = grant.scope
+    return ToolCallRow(
+        call_id=new_id(),
+        run_id=at.run_id,
+        session_id=at.conversation_id,
+        workspace_id=at.workspace_id,
+        user_id=at.user_id,
+        agent_id=at.agent_id,
+        tool_name=asked.tool_name,
+        status="started",
+        parameters=msgspec.json.encode(asked.parameters),
+        result=b"",
+        artifact_id=None,
+        started_at=now,
+        ended_at=None,
+    )
+
+
+def _use(grant: Grant, asked: ToolsCallParams, call_id: str) -> ToolUse:
+    at = grant.scope
+    return ToolUse(
+        call_id=call_id,
+        name=asked.tool_name,
+        parameters=asked.parameters,
+        workspace_id=at.workspace_id,
+        user_id=at.user_id,
+        agent_id=at.agent_id,
+        conversation_id=at.conversation_id,
+        run_id=at.run_id,
+        deadline_at=grant.deadline_at,
+    )
+
+
+def _unknown(row: ToolCallRow, now: float) -> ToolCallRow:
+    return replace(row, status="unknown", ended_at=now)
+
+
+def _told(row: ToolCallRow, now: float) -> AuditRow:
+    return AuditRow(
+        time=now,
+        workspace_id=row.workspace_id,
+        actor="host",
+        action="tools.call",
+        resource=row.tool_name,
+        scope="",
+        result="unknown",
+        reason=f"call {row.call_id} was made and its outcome was never learned; it is not made again",
+        run_id=row.run_id,
+        session_id=row.session_id,
+    )
+
+
+def _too_large(ended: ToolCallRow, size: int) -> tuple[ToolsCallResult, ToolCallRow]:
+    return _dropped(ended, f"its result has {size} bytes, which is more than can be kept; ask it for less")
+
+
+def _not_kept(ended: ToolCallRow, why: str) -> tuple[ToolsCallResult, ToolCallRow]:
+    return _dropped(ended, f"its result could not be kept ({why}); do not ask for the same again")
+
+
+def _dropped(ended: ToolCallRow, why: str) -> tuple[ToolsCallResult, ToolCallRow]:
+    """The call was made; only its result is dropped, and the model is told so."""
+    said: dict[str, Any] = {"error": f"{ended.tool_name} did its work, but {why}"}
+    row = replace(ended, status="completed", result=msgspec.json.encode(said))
+    return ToolsCallResult(result=said, is_error=True), row

@@ -1,0 +1,106 @@
+"""An answer in pieces as the gate hands it out: it ends by the run's deadline, and it is audited once.
+
+What the pieces are is the work's business; who may ask for them was decided before.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from paddock.host.calls.work import Chunks
+from paddock.rules.errors import ErrorCode, HostError
+
+Note = Callable[[HostError | None], None]
+"""Hears once how the stream began: None for a first piece, or for an end without any; else what was wrong."""
+
+
+class WatchedStream:
+    """Chunks, watched. Reading it is the only thing that starts the work.
+
+    One timer ends the whole of it, as `asyncio.timeout_at` would end each piece: a timer for every word of every answer
+    costs more than the words.
+    """
+
+    def __init__(self, chunks: Chunks, seconds: float, note: Note) -> None:
+        self._chunks = chunks
+        self._ends_at = asyncio.get_running_loop().time() + seconds
+        self._note = note
+        self._noted = False
+        self._pieces: AsyncIterator[Mapping[str, Any]] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._reader: asyncio.Task[Any] | None = None
+        """Who waits for the next piece."""
+        self._late = False
+        self._rang = False
+        """Whether it was us who cancelled the reader."""
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        return self._chunks.result
+
+    def __aiter__(self) -> AsyncIterator[Mapping[str, Any]]:
+        self._pieces = aiter(self._chunks)
+        self._timer = asyncio.get_running_loop().call_at(self._ends_at, self._ring)
+        return self
+
+    async def __anext__(self) -> Mapping[str, Any]:
+        try:
+            piece = await self._next()
+        except StopAsyncIteration:
+            self._say(None)
+            raise
+        except HostError as error:
+            self._say(error)
+            raise
+        except Exception:
+            self._say(HostError(ErrorCode.RUNTIME_ERROR, "the work failed"))
+            raise
+        self._say(None)
+        return piece
+
+    async def _next(self) -> Mapping[str, Any]:
+        """The next piece, or an error when the time is over."""
+        assert self._pieces is not None
+        task = asyncio.current_task()
+        assert task is not None
+        if self._late:
+            raise _late()
+        self._reader, cancelled = task, task.cancelling()
+        try:
+            return await anext(self._pieces)
+        except asyncio.CancelledError:
+            if self._rang and self._take_back(task) <= cancelled:
+                raise _late() from None
+            raise  # somebody else wants it to end
+        finally:
+            self._reader = None
+            if self._rang:  # the source went on all the same
+                self._take_back(task)
+
+    def _ring(self) -> None:
+        self._late = True
+        if self._reader is not None:
+            self._rang = self._reader.cancel()
+
+    def _take_back(self, task: asyncio.Task[Any]) -> int:
+        self._rang = False
+        return task.uncancel()
+
+    async def aclose(self) -> None:
+        """Let the source clean up; one that was let go before its first piece is on record too."""
+        self._say(None)
+        if self._timer is not None:
+            self._timer.cancel()
+        for part in (self._pieces, self._chunks):
+            close = getattr(part, "aclose", None)
+            if close is not None:
+                await close()
+
+    def _say(self, error: HostError | None) -> None:
+        if not self._noted:
+            self._noted = True
+            self._note(error)
+
+
+def _late() -> HostError:
+    return HostError(ErrorCode.DEADLINE_EXCEEDED, "the run's deadline passed while this was being answered")

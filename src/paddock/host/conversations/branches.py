@@ -1,0 +1,131 @@
+"""Another course for a conversation: an earlier message said differently, or answered again; and opinions on answers.
+
+The head moves back and goes on from there. What was said before stays on record, and history, search and runners read
+the conversation without it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from paddock.host.conversations.inbox import Accepted, Inbox, NewRun
+from paddock.host.people.principals import Principal
+from paddock.host.session.controls import Controls
+from paddock.ports import Records
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.rows import AuditRow, FeedbackRow, TranscriptRow
+from paddock.rules.run.context import TriggerSource
+from paddock.rules.run.input import body_hash
+from paddock.rules.values import Value
+
+MAX_OF_A_RUN = 10_000
+
+
+class Again(Value, frozen=True):
+    """What somebody asks for: the item it starts from, under which name, answered by whom, and the new words if any."""
+
+    item_id: str
+    client_run_id: str
+    agent_id: str | None
+    text: str | None = None
+    """None asks the same again."""
+    source: TriggerSource = "api"
+
+
+class Branches:
+    def __init__(self, *, controls: Controls, inbox: Inbox, records: Records, clock: Callable[[], float]) -> None:
+        self._controls = controls
+        self._inbox = inbox
+        self._records = records
+        self._clock = clock
+
+    async def again(self, principal: Principal, thread_id: str, asked: Again) -> Accepted:
+        """Go on from the user's message that this item is, or answers. Raises NOT_FOUND, or CONFLICT while a turn is
+        live."""
+        await self._controls.find(principal, thread_id)
+        known = await self._records.inbox(thread_id, asked.client_run_id)
+        said = await self._asked_in(thread_id, asked.item_id, left_behind=known is not None)
+        message = message_of(said)
+        if asked.text is not None:
+            message = {**message, "content": _with_text(message["content"], asked.text)}
+        text = said.content if asked.text is None else asked.text
+        return await self._inbox.accept(
+            NewRun(
+                principal=principal,
+                thread_id=thread_id,
+                client_run_id=asked.client_run_id,
+                body_hash=body_hash({"item": said.item_id, "text": asked.text}, asked.agent_id),
+                message=message,
+                text=text,
+                agent_id=asked.agent_id,
+                attachments=files_in(message["content"]),
+                replaces=said.seq,
+                source=asked.source,
+                door="session",
+            )
+        )
+
+    async def rate(self, principal: Principal, thread_id: str, item_id: str, rating: str | None, comment: str) -> None:
+        """What the owner of a conversation thinks of an answer; None takes it back."""
+        await self._controls.find(principal, thread_id)
+        items = await self._items(thread_id, item_id)
+        if not any(row.item_id == item_id and row.role == "assistant" for row in items):
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such answer in this conversation")
+        now = self._clock()
+        await self._records.write(
+            [FeedbackRow(thread_id, item_id, rating, comment, now), _rated(principal, thread_id, item_id, rating, now)]
+        )
+
+    async def _asked_in(self, thread_id: str, item_id: str, *, left_behind: bool) -> TranscriptRow:
+        for row in await self._items(thread_id, item_id, left_behind=left_behind):
+            if row.role == "user":
+                return row
+        raise HostError(ErrorCode.NOT_FOUND, "there is no such message in this conversation")
+
+    async def _items(self, thread_id: str, item_id: str, *, left_behind: bool = False) -> list[TranscriptRow]:
+        """What was said in the run that an item belongs to."""
+        run = await self._records.run(item_id.rpartition(".")[0])
+        if run is None or run.session_id != thread_id:
+            return []
+        rows = await self._records.spoken(
+            thread_id, before=run.last_seq + 1, start=run.first_seq, limit=MAX_OF_A_RUN, left_behind=left_behind
+        )
+        mine = [row for row in rows if row.run_id == run.run_id]
+        return mine if any(row.item_id == item_id for row in mine) else []
+
+
+def message_of(said: TranscriptRow) -> dict[str, Any]:
+    """A user's message as it was handed in."""
+    whole: dict[str, Any] = msgspec.json.decode(said.content_json) if said.content_json else {}
+    about: Mapping[str, Any] = msgspec.json.decode(said.metadata) if said.metadata else {}
+    return {"id": about.get("message_id") or said.item_id, "content": said.content, **whole}
+
+
+def _with_text(content: object, text: str) -> object:
+    """The new words, with the files that came along with the old ones."""
+    blocks = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
+    files = [block for block in blocks if block.get("type") == "binary"]
+    return [{"type": "text", "text": text}, *files] if files else text
+
+
+def files_in(content: object) -> list[Mapping[str, Any]]:
+    """References to the files that came along."""
+    blocks = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
+    found = [block for block in blocks if block.get("type") == "binary" and "id" in block]
+    named = {"id": "artifact_id", "mimeType": "mime_type", "filename": "name"}
+    return [{new: block[old] for old, new in named.items() if old in block} for block in found]
+
+
+def _rated(principal: Principal, thread_id: str, item_id: str, rating: str | None, now: float) -> AuditRow:
+    return AuditRow(
+        time=now,
+        workspace_id=principal.workspace_id,
+        actor=f"user:{principal.user_id}",
+        action="answer.rate",
+        resource=item_id,
+        scope=thread_id,
+        result="allowed",
+        reason=rating or "taken back",
+        session_id=thread_id,
+    )

@@ -1,0 +1,129 @@
+"""Compare a conversation as a client tells it with the stored one; `rules/conversations/client_history.py` decides."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paddock.ports import Records
+from paddock.rules.conversations.client_history import (
+    SUPPLIED,
+    ClientMessage,
+    Merged,
+    Supplied,
+    Unseen,
+    answer_to,
+    call_id_of,
+    keeping,
+    merge,
+    names_in,
+    shows,
+)
+from paddock.rules.log.chain import StoredFact
+from paddock.rules.rows.rows import WHOLE, TranscriptRow, View
+from paddock.rules.run.open_calls import Interrupt, interrupts_in, pending_in
+from paddock.rules.run.outputs import as_object
+
+FIRST_LOOK = 32
+"""Items that are read to find where a client stands; nearly always it shows the newest."""
+PAGE = 500
+MAX_ITEMS = 10_000
+LOOK_BACK = 20
+"""Runs whose open calls can still be answered."""
+TELLS_ALL = "ag-ui"
+"""The door whose clients tell the whole conversation every time."""
+FINAL = "AGENT_OUTPUT:FINAL"
+BROUGHT_ALONG = f"EVENT:{SUPPLIED}"
+CALLS = frozenset({"tool_call", "tool_result"})
+INPUTS = ("USER_INPUT", "USER_INPUT:MENTION")
+
+
+class ClientHistory:
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    async def merged(
+        self, thread_id: str, told: Sequence[ClientMessage], unseen: Unseen | None = None, *, tells_all: bool = True
+    ) -> Merged:
+        """What is new in what a client tells of a conversation. `unseen` is what it says of what it leaves out;
+        a client that does not always tell all (`tells_all`) and shows nothing of ours sends only what is new."""
+        merged = await self._looked_up(thread_id, told, only_new=unseen == "keep" or not tells_all)
+        if unseen is None and merged.shows_nothing and not tells_all:
+            unseen = "keep"
+        match unseen:
+            case "leave":
+                return merged
+            case "keep":
+                return keeping(merged, max(merged.unseen, default=None))
+            case _:
+                return keeping(merged, await self._from_elsewhere(thread_id, merged.unseen))
+
+    async def _from_elsewhere(self, thread_id: str, questions: Sequence[int]) -> int | None:
+        """The newest of these questions that did not come from such a client."""
+        for seq in questions:
+            if not _told_here(await self._records.fact(thread_id, seq)):
+                return seq
+        return None
+
+    async def _looked_up(self, thread_id: str, told: Sequence[ClientMessage], *, only_new: bool) -> Merged:
+        """Read back to the newest item that the client shows; `only_new` spares the search for one lone new message."""
+        names = names_in(told)
+        known = [*await self._records.transcript(thread_id, limit=FIRST_LOOK)]
+        more = len(known) == FIRST_LOOK and not (only_new and await self._is_new_alone(thread_id, told, names))
+        while more and len(known) < MAX_ITEMS and not shows(names, known):
+            page = await self._records.transcript(thread_id, before=known[-1].seq, limit=PAGE)
+            known += page
+            more = len(page) == PAGE
+        return merge(told, known)
+
+    async def _is_new_alone(self, thread_id: str, told: Sequence[ClientMessage], names: Mapping[str, int]) -> bool:
+        """Whether there is one message alone, and it is not the first of the conversation."""
+        if len(told) > 1:
+            return False
+        return not shows(names, await self._records.transcript(thread_id, limit=1, newest_first=False))
+
+    async def answers(self, thread_id: str, told: Sequence[ClientMessage]) -> list[Supplied]:
+        """The client's answers to calls that wait for them; a call is answered once, and no other call at all."""
+        given = {message.tool_call_id: message for message in told if message.role == "tool"}
+        if not given:
+            return []
+        waiting = await self._waiting(thread_id)
+        return [answer_to(message, waiting[name]) for name, message in given.items() if name in waiting]
+
+    async def interrupts(self, thread_id: str, view: View = WHOLE) -> tuple[list[Interrupt], Mapping[str, Any]]:
+        """The questions that are open now, and the end of the run that asked them: whatever came after closed them."""
+        last = await self.last_end(thread_id, view)
+        if last is None:
+            return [], {}
+        data = data_of(last)
+        return interrupts_in(data), data
+
+    async def last_end(self, thread_id: str, view: View = WHOLE) -> StoredFact | None:
+        """The end of the last run, if nothing was said since. With a view, in one of the platform's threads."""
+        last = await self._records.events(thread_id, kinds=(FINAL, *INPUTS), limit=1, view=view)
+        return last[0] if last and last[0].kind == FINAL else None
+
+    async def _waiting(self, thread_id: str) -> dict[str, str]:
+        """Calls of the client's own tools that have no answer, with their names."""
+        ends = await self._records.events(thread_id, kinds=(FINAL,), limit=LOOK_BACK)
+        pending = {name for end in ends for name in pending_in(data_of(end))}
+        if not pending:
+            return {}
+        rows = await self._records.transcript(thread_id, limit=PAGE)
+        newest = {(row.item_type, call_id_of(row)): row for row in reversed(rows) if row.item_type in CALLS}
+        return {name: newest["tool_call", name].content for name in pending if _is_open(newest, name)}
+
+
+def _told_here(fact: StoredFact | None) -> bool:
+    """Whether a question came from a client that tells all, or with a history it brought along."""
+    if fact is None:
+        return False
+    return fact.kind == BROUGHT_ALONG or as_object(as_object(fact.read_payload()).get("run")).get("door") == TELLS_ALL
+
+
+def data_of(end: StoredFact) -> Mapping[str, Any]:
+    return as_object(as_object(end.read_payload()).get("data"))
+
+
+def _is_open(newest: Mapping[tuple[str, str], TranscriptRow], name: str) -> bool:
+    """Runners may use a name again: an answer from before the call is none to it."""
+    call, answer = newest.get(("tool_call", name)), newest.get(("tool_result", name))
+    return call is not None and (answer is None or answer.seq < call.seq)

@@ -1,0 +1,82 @@
+"""A whole conversation to take away, as JSON or as Markdown, a piece at a time: it is never held whole."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from paddock.ports import Records
+from paddock.rules.conversations.naming import name_of
+from paddock.rules.rows.rows import SessionSummary, TranscriptRow
+
+AT_ONCE = 500
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Exports:
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    async def as_json(self, session: SessionSummary) -> AsyncIterator[bytes]:
+        """One object; every item of the conversation's present course, tools and events too."""
+        about = {
+            "threadId": session.session_id,
+            "title": name_of(session),
+            "createdAt": _iso(session.created_at),
+            "updatedAt": _iso(session.updated_at),
+        }
+        yield _encode(about)[:-1] + b',"messages":['
+        first = True
+        async for rows in self._pages(session.session_id):
+            opinions = await self._records.feedback(session.session_id, [row.item_id for row in rows])
+            for row in rows:
+                opinion = opinions.get(row.item_id)
+                more = {"feedback": {"rating": opinion.rating, "comment": opinion.comment}} if opinion else {}
+                yield (b"" if first else b",") + _encode({**_item(row), **more})
+                first = False
+        yield b"]}\n"
+
+    async def as_markdown(self, session: SessionSummary) -> AsyncIterator[bytes]:
+        """What was said, for people; no tools and no events."""
+        title = " ".join((name_of(session) or "Conversation").split())
+        yield f"# {title}\n".encode()
+        async for rows in self._pages(session.session_id):
+            for row in rows:
+                if row.item_type == "message" and row.role in {"user", "assistant"}:
+                    who = "You" if row.role == "user" else row.agent_id or "Agent"
+                    cut = "\n*(unfinished)*\n" if _about(row).get("partial") else ""
+                    yield f"\n## {who} · {_iso(row.created_at)}\n\n{row.content}\n{cut}".encode()
+
+    async def _pages(self, session_id: str) -> AsyncIterator[list[TranscriptRow]]:
+        after: int | None = None
+        while rows := list(await self._records.transcript(session_id, after=after, limit=AT_ONCE, newest_first=False)):
+            yield rows
+            after = rows[-1].seq
+
+
+def _about(row: TranscriptRow) -> Mapping[str, Any]:
+    return msgspec.json.decode(row.metadata) if row.metadata else {}
+
+
+def _item(row: TranscriptRow) -> Mapping[str, Any]:
+    about = _about(row)
+    seen = {
+        "id": row.item_id,
+        "seq": row.seq,
+        "role": row.role,
+        "type": row.item_type,
+        "content": row.content,
+        "details": msgspec.Raw(row.content_json) if row.content_json else None,
+        "ui_schema": about.get("ui_schema"),
+        "partial": True if about.get("partial") else None,
+        "agentId": row.agent_id,
+        "taskId": row.run_id,
+        "timestamp": _iso(row.created_at),
+    }
+    return {name: value for name, value in seen.items() if value is not None}
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,185 @@
+"""Where doors hand things in: accepted means on record, and the same request gets the same answer."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from paddock.host.agents.agents import Agents
+from paddock.host.cluster.forwarding import AcceptRun, CancelTheRun, NothingToTell, Owners
+from paddock.host.cluster.outage import Outage
+from paddock.host.ids import new_id
+from paddock.host.people.principals import Principal, no_such_thread
+from paddock.host.people.users import Users
+from paddock.host.runs.runs import Runs
+from paddock.host.session.arrivals import Accepted, Firing, NewRun, owns, same_answer
+from paddock.host.session.loop import SessionLoop
+from paddock.host.session.sessions import Sessions
+from paddock.ports import Records
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.log.salting import is_salted
+from paddock.rules.rows.rows import TERMINAL_STATUSES, AuditRow, RunRow
+from paddock.rules.run.events import CONTINUED, MESSAGE, is_message
+from paddock.rules.session.mentions import SIGNS, leading_mention
+from paddock.rules.session.messages import CancelRequested
+from paddock.rules.values import replace
+
+__all__ = ["Accepted", "Complete", "Inbox", "NewRun"]
+
+Complete = Callable[[NewRun, bool], Awaitable[NewRun]]
+"""Fills in what has to be looked up in the conversation, which is there or not; asked once, for a run that is new."""
+
+
+def _mentioning(new: NewRun, agents: Agents) -> NewRun:
+    if new.agent_id is not None or not new.text.startswith(SIGNS):
+        return new
+    named = leading_mention(new.text, agents.for_session(new.principal.workspace_id).while_busy)
+    return replace(new, agent_id=named) if named else new
+
+
+def _addressed(new: NewRun, agents: Agents) -> NewRun:
+    """A message goes to whom it names, else the session decides; an event goes to the one agent that answers it. A
+    job's own tick is no event that anybody has to listen for: the job says who is asked."""
+    event_type = MESSAGE if new.event is None or new.event.event_type == CONTINUED else new.event.event_type
+    if isinstance(new.cause, Firing) or (new.agent_id is None and is_message(event_type)):
+        return new
+    answering = agents.answering(event_type, new.principal.workspace_id, new.agent_id)
+    return new if answering == new.agent_id else replace(new, agent_id=answering)
+
+
+class Inbox:
+    """The way in for new runs and cancels."""
+
+    def __init__(
+        self,
+        *,
+        sessions: Sessions,
+        runs: Runs,
+        agents: Callable[[], Agents],
+        records: Records,
+        clock: Callable[[], float],
+        owners: Owners | None = None,
+        users: Users | None = None,
+    ) -> None:
+        self._owners = owners or Owners()
+        self._owners.serve({AcceptRun: lambda deed: self._accept(deed.new), CancelTheRun: self._cancel_for})
+        self._users = users or Users(records, clock=clock)
+        self._sessions = sessions
+        self._runs = runs
+        self._agents = agents
+        self._records = records
+        self._clock = clock
+
+    @property
+    def has_room(self) -> bool:
+        """Whether whoever comes gets in without standing in line."""
+        return not self._runs.admission.full
+
+    @property
+    def closed(self) -> bool:
+        """Whether nobody gets in any more: this host is being stopped."""
+        return self._runs.admission.closed
+
+    @property
+    def outage(self) -> Outage:
+        return self._sessions.outage
+
+    async def accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
+        """Take a user's message; returns when it is on record. Raises HostError."""
+        return await self._owners.do(partial(self._accept, new, complete), partial(self._sent, new, complete), Accepted)
+
+    async def _sent(self, new: NewRun, complete: Complete | None) -> AcceptRun:
+        """What another host is asked; what only this door can add to it is added here."""
+        if complete is None or await self._records.inbox(new.thread_id, new.client_run_id) is not None:
+            return AcceptRun(new)
+        return AcceptRun(await complete(new, (await self._sessions.look(new.thread_id)).exists))
+
+    async def _accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
+        agents, workspace = self._agents(), new.principal.workspace_id
+        new = _mentioning(new, agents)
+        if new.agent_id is not None and not agents.known(new.agent_id, workspace):
+            known = ", ".join(binding.agent_id for binding in agents.list(workspace))
+            raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {new.agent_id!r}; known are: {known}")
+        try:
+            new = _addressed(await self._known_by_profile(new), agents)
+            session = await self._sessions.open(new.thread_id)
+            if session.exists and (known := await self._known(session, new)) is not None:
+                return known
+            await self._sessions.words.check(new.principal)
+            if complete is not None:
+                new = _mentioning(await complete(new, session.exists), agents)
+            admission = self._runs.admission
+            if not admission.has_room(workspace):
+                await admission.enter(workspace)
+            with admission.entering(workspace):
+                agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
+                await self._runs.prepare(agent_id, workspace, start=False)
+                session = await self._sessions.open(new.thread_id)
+                task_id = new_id()
+                return await session.submit(new, task_id, task_id.replace("-", ""))
+        except HostError as error:
+            await self._note(new.principal, "run.accept", new.thread_id, error)
+            raise
+
+    async def _known_by_profile(self, new: NewRun) -> NewRun:
+        """With the language and the time zone the user set, unless the door knows better."""
+        profile = await self._users.profile(new.principal)
+        if profile.locale is None and profile.time_zone is None:
+            return new
+        return replace(new, locale=new.locale or profile.locale, time_zone=new.time_zone or profile.time_zone)
+
+    async def _known(self, session: SessionLoop, new: NewRun) -> Accepted | None:
+        """The answer this request was given before, if it is on record."""
+        if not owns(session.owner, new):
+            raise no_such_thread()
+        row = await self._records.inbox(session.session_id, new.client_run_id)
+        run = await self._records.run(row.run_id) if row is not None else None
+        if row is None or run is None:
+            return None
+        given = Accepted(row.run_id, session.session_id, new.client_run_id, row.opened_session, run.first_seq)
+        answer = same_answer(new, given, is_same=is_salted(row.body_hash, new.body_hash))
+        if isinstance(answer, HostError):
+            raise answer
+        return answer
+
+    async def cancel(self, run: RunRow, principal: Principal) -> RunRow:
+        """Record the wish to stop a run, once; returns the run as it is then."""
+        if run.status in TERMINAL_STATUSES:
+            return run
+        wish = CancelTheRun(run.run_id, principal)
+        await self._owners.do(partial(self._cancel, run, principal), wish, NothingToTell)
+        return await self._records.run(run.run_id) or run
+
+    async def _cancel(self, run: RunRow, principal: Principal, reason: str = "user") -> NothingToTell:
+        session = await self._sessions.open(run.session_id)
+        await session.record(CancelRequested(run.run_id, principal.user_id, reason, at=self._clock()))
+        return NothingToTell()
+
+    async def _cancel_for(self, wish: CancelTheRun) -> NothingToTell:
+        """For another host, which has checked whose run it is."""
+        run = await self._records.run(wish.run_id)
+        return NothingToTell() if run is None else await self._cancel(run, wish.principal, wish.reason)
+
+    async def cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:
+        """The same for a run that nobody looks at any more; one that has ended stays as it is."""
+        await self.outage.outlast(partial(self._cancel_by_id, run_id, principal, reason))
+
+    async def _cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:
+        run = await self._records.run(run_id)
+        if run is None or run.status in TERMINAL_STATUSES:
+            return
+        wish = CancelTheRun(run_id, principal, reason)
+        await self._owners.do(partial(self._cancel, run, principal, reason), wish, NothingToTell)
+
+    async def _note(self, principal: Principal, action: str, thread_id: str, error: HostError) -> None:
+        if error.code is ErrorCode.UNAVAILABLE:
+            return
+        row = AuditRow(
+            time=self._clock(),
+            workspace_id=principal.workspace_id,
+            actor=f"user:{principal.user_id}",
+            action=action,
+            resource=thread_id,
+            scope=thread_id,
+            result=str(error.code),
+            reason=error.message,
+        )
+        await self._records.write([row])

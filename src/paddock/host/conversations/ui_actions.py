@@ -1,0 +1,135 @@
+"""Buttons and forms of cards, used: what they stand for is looked up in the log and becomes an input of the user's.
+
+An action belongs to whom the conversation belongs to, counts for a day, and once: it is asked for under its own name,
+so the rule for repeated requests holds for it as for every other. Buttons only ever speak for the person who presses
+them; an approval that the host asks for is never given here.
+"""
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from paddock.host.conversations.inbox import Inbox
+from paddock.host.people.principals import Principal
+from paddock.host.session.arrivals import Accepted, NewRun
+from paddock.host.session.ui_compilation import ACTIONS, DOCUMENT
+from paddock.ports import EventLog, Records
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.log.chain import StoredFact
+from paddock.rules.log.salting import is_salted
+from paddock.rules.rows.rows import AuditRow, RunRow
+from paddock.rules.run.context import TriggerSource
+from paddock.rules.run.outputs import as_object
+from paddock.rules.ui_schema.answers import InvalidAnswerError, as_text, filled_in, label_of, node_of
+from paddock.rules.values import Value, replace
+
+SECONDS = 86_400.0
+"""How long a button counts."""
+PAGES, PAGE = 40, 256
+_canonical = msgspec.json.Encoder(order="sorted").encode
+
+
+class Action(Value, frozen=True):
+    """What a button stands for, the node it is in, and when it was shown."""
+
+    stands_for: Mapping[str, Any]
+    node: Mapping[str, Any]
+    shown_at: float
+
+
+class UiActions:
+    def __init__(self, *, inbox: Inbox, log: EventLog, records: Records, clock: Callable[[], float]) -> None:
+        self._inbox = inbox
+        self._log = log
+        self._records = records
+        self._clock = clock
+
+    async def use(
+        self, principal: Principal, action_id: str, values: Mapping[str, Any], source: TriggerSource = "api"
+    ) -> Accepted:
+        """Do what the button says. Raises NOT_FOUND, CONFLICT for one that is over or used, INVALID_ARGUMENT."""
+        run = await self._records.run(action_id.partition(".")[0])
+        if run is None or (run.workspace_id, run.user_id) != (principal.workspace_id, principal.user_id):
+            raise _unknown()
+        action = await self._find(run, action_id)
+        try:
+            told = filled_in(action.node, values)
+        except InvalidAnswerError as error:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
+        new = self._asked(principal, run, action_id, action, values, told)
+        await self._check_unused(new, action)
+        return await self._inbox.accept(replace(new, source=source))
+
+    async def _find(self, run: RunRow, action_id: str) -> Action:
+        after = run.first_seq - 1
+        for _ in range(PAGES):
+            facts = await self._log.read(run.session_id, after=after, turn_id=run.run_id, limit=PAGE)
+            for fact in facts:
+                if ACTIONS.encode() in fact.payload and (action := _action_in(fact, action_id)) is not None:
+                    return action
+            if len(facts) < PAGE:
+                break
+            after = facts[-1].position
+        raise _unknown()
+
+    async def _check_unused(self, new: NewRun, action: Action) -> None:
+        """The same again is answered as before; anything else is too late."""
+        known = await self._records.inbox(new.thread_id, new.client_run_id)
+        if known is not None and not is_salted(known.body_hash, new.body_hash):
+            raise HostError(ErrorCode.CONFLICT, "this was answered already, and differently; it counts once")
+        if known is None and self._clock() >= action.shown_at + SECONDS:
+            raise HostError(ErrorCode.CONFLICT, "this button does not count any more; say what you want instead")
+
+    def _asked(
+        self,
+        principal: Principal,
+        run: RunRow,
+        action_id: str,
+        action: Action,
+        values: Mapping[str, Any],
+        told: list[tuple[str, Any]],
+    ) -> NewRun:
+        stands_for, label = action.stands_for, label_of(action.node)
+        text = as_text(str(stands_for.get("text") or label), told)
+        params: dict[str, Any] = {"ui_action": {"kind": stands_for["kind"], "label": label, "values": dict(values)}}
+        if stands_for["kind"] == "answer":
+            answer = {"interruptId": stands_for["interrupt_id"], "status": "resolved"}
+            params["resume"] = [{**answer, "payload": {**stands_for["payload"], **values}}]
+        return NewRun(
+            principal=principal,
+            thread_id=run.session_id,
+            client_run_id=f"ui-action:{action_id}",
+            body_hash=sha256(_canonical((action_id, values))).digest(),
+            message={"id": f"ui-action:{action_id}", "content": text},
+            text=text,
+            params=params,
+            agent_id=run.agent_id or None,
+            door="ui",
+            rows=[self._decided(principal, run, action_id, str(stands_for["kind"]))],
+        )
+
+    def _decided(self, principal: Principal, run: RunRow, action_id: str, kind: str) -> AuditRow:
+        return AuditRow(
+            time=self._clock(),
+            workspace_id=principal.workspace_id,
+            actor=f"user:{principal.user_id}",
+            action="ui.action",
+            resource=action_id,
+            scope=run.session_id,
+            result="allowed",
+            reason=kind,
+            session_id=run.session_id,
+        )
+
+
+def _action_in(fact: StoredFact, action_id: str) -> Action | None:
+    data = as_object(as_object(fact.read_payload()).get("data"))
+    stands_for = as_object(as_object(data.get(ACTIONS)).get(action_id))
+    node = node_of(as_object(data.get(DOCUMENT)), action_id) if stands_for else None
+    return Action(stands_for, node, fact.time) if node is not None else None
+
+
+def _unknown() -> HostError:
+    return HostError(ErrorCode.NOT_FOUND, "there is no such button in a conversation of yours")

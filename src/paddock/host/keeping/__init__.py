@@ -1,0 +1,1 @@
+"""Keeping and forgetting: the audit trail, retention, deletion, erasure and the sweeping of bytes."""

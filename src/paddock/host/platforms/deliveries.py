@@ -1,0 +1,213 @@
+"""Delivers to platforms what runs said there: in order, signed, tried again for hours, then kept for somebody to see.
+
+What is to be delivered is on record with the fact it tells of, so a host that dies loses none of it. An attempt whose
+end nobody heard is made again: a platform knows it by its `webhook-id`, which stays the same.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+import structlog
+
+from paddock.host.ids import new_id
+from paddock.host.people.principals import Principal
+from paddock.host.platforms.platforms import POST_SECONDS, Platform, Platforms
+from paddock.host.runs.outcomes import Outcomes
+from paddock.host.streams.bell import Bell, until
+from paddock.ports import Records
+from paddock.ports.places import Places
+from paddock.ports.webhooks import Posted
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.platforms.deliveries import after_failure
+from paddock.rules.rows.deliveries import DeliveryAgain, DeliveryClaim, DeliveryOutcome, DeliveryRow
+from paddock.rules.rows.rows import Apart, AuditRow
+from paddock.rules.run.outputs import as_object
+
+log = structlog.get_logger("paddock.deliveries")
+
+CLAIM_SECONDS = 60.0
+AT_ONCE, EACH = 8, 4
+"""Deliveries that are tried at the same time, and of them those of one workspace."""
+TAKE, TAKE_OF_ONE = 64, 16
+"""Deliveries that are under way or wait for a place, and of them those of one workspace."""
+RETRY_SECONDS = 1.0
+MARK_OF_A_FILE = b'"artifact_id"'
+"""What is in the body of every delivery of a file, and of few others."""
+GONE = 410
+
+
+Address = Callable[[str, str, str], str | None]
+"""(workspace, user, artifact) to a signed address to read it; None where there is none."""
+
+
+class Deliveries:
+    def __init__(
+        self,
+        records: Records,
+        platforms: Platforms,
+        *,
+        outcomes: Outcomes,
+        clock: Callable[[], float],
+        address: Address = lambda _workspace, _user, _artifact: None,
+    ) -> None:
+        self._records = records
+        self._platforms = platforms
+        self._outcomes = outcomes
+        self._clock = clock
+        self._address = address
+        self._bell = Bell()
+        self._places = Places(AT_ONCE, each=EACH, waiting=TAKE, waiting_in_all=TAKE)
+        self._under_way: dict[str, str] = {}
+        """Deliveries that are tried now or wait for a place, with their workspace."""
+
+    def wake(self) -> None:
+        self._bell.ring()
+
+    async def run(self) -> None:
+        """Deliver what is due, for as long as the house stands. A platform that is slow to answer keeps none of another
+        workspace waiting."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._bell.hush()
+                try:
+                    for row in await self._due():
+                        group.create_task(self._and_look_again(row))
+                    pause = await self._pause()
+                except (HostError, StorageUnavailableError) as error:
+                    log.warning("deliveries cannot be looked at now", action="deliveries.look", reason=str(error))
+                    pause = RETRY_SECONDS
+                await self._bell.rest(max(pause, RETRY_SECONDS) if self._under_way else pause)
+
+    async def look(self) -> int:
+        """Try everything that is due, the first of each conversation; how many were tried to an end."""
+        return sum(await asyncio.gather(*(self._in_turn(row) for row in await self._due())))
+
+    # --- for administrators ------------------------------------------------------------------------------------------
+
+    async def list(
+        self, who: Principal, *, status: str | None, before: str | None, limit: int
+    ) -> Sequence[DeliveryRow]:
+        return await self._records.deliveries(who.workspace_id, status=status, before=before, limit=limit)
+
+    async def again(self, who: Principal, delivery_id: str) -> DeliveryRow:
+        """Deliver something once more that was given up."""
+        row = await self._find(who, delivery_id)
+        now = self._clock()
+        await self._records.write([DeliveryAgain(delivery_id, now), _decided(who, row, now)])
+        self.wake()
+        return await self._find(who, delivery_id)
+
+    async def _find(self, who: Principal, delivery_id: str) -> DeliveryRow:
+        row = await self._records.delivery(delivery_id)
+        if row is None or row.workspace_id != who.workspace_id:
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such delivery")
+        return row
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    async def _pause(self) -> float:
+        return until(await self._records.next_delivery_at(), self._clock())
+
+    async def _due(self) -> Sequence[DeliveryRow]:
+        """What is due and not under way: a bounded number of it, and of each workspace."""
+        found = await self._records.due_deliveries(self._clock(), limit=TAKE)
+        begun: list[DeliveryRow] = []
+        for row in found:
+            mine = sum(1 for workspace in self._under_way.values() if workspace == row.workspace_id)
+            if row.delivery_id not in self._under_way and len(self._under_way) < TAKE and mine < TAKE_OF_ONE:
+                self._under_way[row.delivery_id] = row.workspace_id
+                begun.append(row)
+        return begun
+
+    async def _and_look_again(self, row: DeliveryRow) -> None:
+        await self._in_turn(row)
+        self._bell.ring()
+
+    async def _in_turn(self, row: DeliveryRow) -> bool:
+        try:
+            return await self._tried(row)
+        finally:
+            self._under_way.pop(row.delivery_id, None)
+
+    async def _tried(self, row: DeliveryRow) -> bool:
+        async with self._places.taken(row.workspace_id):
+            try:
+                return await self._deliver(row)
+            except (HostError, StorageUnavailableError) as error:
+                log.warning("a delivery is tried again", action="deliveries.deliver", reason=str(error))
+            except Exception:
+                log.exception("a delivery failed in the host", action="deliveries.deliver", delivery=row.delivery_id)
+            return False
+
+    async def _deliver(self, row: DeliveryRow) -> bool:
+        token, now = new_id(), self._clock()
+        await self._records.write([DeliveryClaim(row.delivery_id, token, now + CLAIM_SECONDS, now, row.attempts)])
+        if await self._records.delivery_claim(row.delivery_id) != token:
+            return False
+        platform = self._platforms.find(row.platform)
+        if platform is None:
+            posted = Posted(None, f"platform {row.platform!r} is not set up any more")
+        else:
+            body = self._with_address(platform, row.body)
+            posted = await self._platforms.post(platform, row.delivery_id, body, seconds=POST_SECONDS)
+        await self._outcomes.record(row.workspace_id, self._outcome(row, token, posted), seconds=None)
+        return True
+
+    def _with_address(self, platform: Platform, body: bytes) -> bytes:
+        """A file that was made, with where it can be fetched: signed at each attempt, because it counts for minutes."""
+        if MARK_OF_A_FILE not in body:
+            return body
+        told = msgspec.json.decode(body)
+        file = as_object(as_object(told.get("message")).get("artifact"))
+        who = platform.principal
+        url = self._address(who.workspace_id, who.user_id, str(file["artifact_id"])) if "artifact_id" in file else None
+        return body if url is None else msgspec.json.encode({**told, "attachments": [{**file, "url": url}]})
+
+    def _outcome(self, row: DeliveryRow, token: str, posted: Posted) -> Sequence[Apart]:
+        now, attempts = self._clock(), row.attempts + 1
+        if posted.ok:
+            done = DeliveryOutcome(row.delivery_id, token, "delivered", attempts, None, "", now)
+            return [done, _tried(row, "delivered", f"answered {posted.status}", now)]
+        why = f"answered {posted.status}" if posted.status is not None else posted.problem
+        due_at = after_failure(attempts, now, retry_after=posted.retry_after, gone=posted.status == GONE)
+        if due_at is not None:
+            return [DeliveryOutcome(row.delivery_id, token, "pending", attempts, due_at, why[:500], None)]
+        log.warning("a delivery was given up", action="deliveries.dead", delivery=row.delivery_id, reason=why)
+        dead = DeliveryOutcome(row.delivery_id, token, "dead", attempts, None, why[:500], now)
+        return [dead, _tried(row, "dead", why[:500], now)]
+
+
+def _tried(row: DeliveryRow, result: str, reason: str, now: float) -> AuditRow:
+    return AuditRow(
+        time=now,
+        workspace_id=row.workspace_id,
+        actor="host",
+        action="deliveries.deliver",
+        resource=row.delivery_id,
+        scope=row.session_id,
+        result=result,
+        reason=reason,
+        run_id=row.run_id,
+        session_id=row.session_id,
+    )
+
+
+def _decided(who: Principal, row: DeliveryRow, now: float) -> AuditRow:
+    return AuditRow(
+        time=now,
+        workspace_id=who.workspace_id,
+        actor=f"user:{who.user_id}",
+        action="deliveries.again",
+        resource=row.delivery_id,
+        scope=row.session_id,
+        result="allowed",
+        reason=f"role {who.role}",
+        run_id=row.run_id,
+        session_id=row.session_id,
+    )
+
+
+def type_of(row: DeliveryRow) -> str:
+    """What a delivery tells."""
+    return str(msgspec.json.decode(row.body).get("type"))

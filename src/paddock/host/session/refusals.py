@@ -1,0 +1,57 @@
+"""What whoever waits for a session is told when it cannot go on, and who is to come again while it waits itself."""
+
+from collections.abc import Iterable
+
+from paddock.host.session.arrivals import Arrival, Ask, Order, reject
+from paddock.rules.errors import (
+    ErrorCode,
+    HostError,
+    OwnedElsewhereError,
+    StaleOwnerError,
+    StorageUnavailableError,
+)
+from paddock.rules.session.messages import CancelRequested
+
+_UNAVAILABLE = "the store cannot write now, so nothing was accepted; try again shortly"
+_UNKNOWN = "the store went away just now, and whether this was accepted is not known; "
+_ASK_AGAIN = _UNKNOWN + "ask again: what has the same runId is done once"
+_LOOK_FIRST = _UNKNOWN + "look at the conversation before you ask again"
+_MISTAKE = "the host made a mistake and accepted nothing; its log has the details"
+
+
+def unavailable() -> HostError:
+    return HostError(ErrorCode.UNAVAILABLE, _UNAVAILABLE, retryable=True)
+
+
+def turn_away_unsure(arrivals: Iterable[Arrival]) -> None:
+    """Those who want something new and of whom nobody knows whether they have it: a run may be asked for again under
+    its name, anything else has none."""
+    for arrival in filter(is_new, arrivals):
+        text = _ASK_AGAIN if isinstance(arrival, Order) else _LOOK_FIRST
+        turn_away([arrival], HostError(ErrorCode.UNAVAILABLE, text, retryable=True))
+
+
+def told(cause: BaseException) -> HostError:
+    """What whoever waits is told. One who meets a session that moved may look where it is now."""
+    if isinstance(cause, HostError):
+        return cause
+    if isinstance(cause, StaleOwnerError):
+        return OwnedElsewhereError()
+    if isinstance(cause, StorageUnavailableError):
+        return unavailable()
+    return HostError(ErrorCode.RUNTIME_ERROR, _MISTAKE, retryable=True)
+
+
+def is_new(arrival: Arrival) -> bool:
+    """Whether somebody asks for more to be done; to stop something is not new."""
+    if type(arrival) is Ask:
+        return arrival.principal is not None and not isinstance(arrival.message, CancelRequested)
+    return type(arrival) is Order
+
+
+def turn_away(arrivals: Iterable[Arrival], error: HostError) -> None:
+    for arrival in arrivals:
+        if isinstance(arrival, Order):
+            reject(arrival.answer, error)
+        elif isinstance(arrival, Ask):
+            reject(arrival.recorded, error)

@@ -1,0 +1,119 @@
+"""How many words people keep: counted with every commit, compared before a new one is taken in.
+
+The store keeps one number per conversation, in the row that every append moves anyway. They are added up once for
+whoever talks, then this host goes on counting by itself, and looks again now and then: other hosts write too. What is
+deleted or erased makes room at once.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from paddock.host.people.principals import Principal
+from paddock.ports.keeping import KeepingRecords
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.log.chain import StoredFact, word_bytes
+from paddock.rules.rows.rows import SessionRow
+from paddock.rules.values import Value
+
+log = structlog.get_logger(__name__)
+
+COUNT_SECONDS = 60.0
+"""How long a sum of the store is gone on from."""
+DOUBT_SECONDS = 1.0
+"""Before somebody is refused a sum older than this is made anew: they may just have deleted something."""
+REMEMBERED = 10_000
+GIB = 1024**3
+
+Whose = tuple[str, str | None]
+"""A workspace and a user, or a workspace alone."""
+
+
+class WordLimits(Value, frozen=True):
+    """How many bytes may be kept; 0 lifts a limit."""
+
+    of_user: int = GIB
+    of_workspace: int = 20 * GIB
+
+
+@dataclass(slots=True)
+class _Sum:
+    bytes: int
+    at: float
+    renewing: bool = False
+
+
+class Words:
+    def __init__(
+        self,
+        records: KeepingRecords,
+        *,
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        limits: WordLimits | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._records = records
+        self._spawn = spawn
+        self._limits = limits or WordLimits()
+        self._now = now
+        self._sums: dict[Whose, _Sum] = {}
+
+    async def check(self, principal: Principal) -> None:
+        """Raises PAYLOAD_TOO_LARGE for somebody who keeps as much as they may, or whose workspace does."""
+        workspace, user = principal.workspace_id, principal.user_id
+        await self._check((workspace, user), self._limits.of_user, _YOURS)
+        await self._check((workspace, None), self._limits.of_workspace, _OF_WORKSPACE)
+
+    def grew(self, owner: SessionRow, facts: Sequence[StoredFact]) -> None:
+        """This is on record now."""
+        if added := word_bytes(facts):
+            for whose in ((owner.workspace_id, owner.user_id), (owner.workspace_id, None)):
+                if (known := self._sums.get(whose)) is not None:
+                    known.bytes += added
+
+    def count_again(self, workspace: str, *users: str) -> None:
+        """Something of one of these users is another's now."""
+        for user in users:
+            self._sums.pop((workspace, user), None)
+
+    async def _check(self, whose: Whose, most: int, complaint: str) -> None:
+        if not most:
+            return
+        known = self._sums.get(whose) or await self._add_up(whose)
+        age = self._now() - known.at
+        if known.bytes >= most and age > DOUBT_SECONDS:
+            known = await self._add_up(whose)
+        elif age > COUNT_SECONDS and not known.renewing:
+            known.renewing = True
+            self._spawn(self._renew(whose))
+        if known.bytes >= most:
+            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint.format(mib=most // (1024 * 1024)))
+
+    async def _renew(self, whose: Whose) -> None:
+        try:
+            await self._add_up(whose)
+        except (HostError, StorageUnavailableError) as error:
+            log.warning("words were not counted", action="words.count", workspace=whose[0], reason=str(error))
+            if (known := self._sums.get(whose)) is not None:
+                known.at, known.renewing = self._now(), False
+
+    async def _add_up(self, whose: Whose) -> _Sum:
+        total = await self._records.words_of(*whose)
+        if len(self._sums) >= REMEMBERED:
+            self._sums.clear()
+        found = self._sums[whose] = _Sum(total, self._now())
+        return found
+
+
+_YOURS = (
+    "your conversations hold {mib} MiB of words, as many as a user may keep; delete conversations or erase messages, "
+    "or have `user_words_mib` raised"
+)
+_OF_WORKSPACE = (
+    "the conversations of this workspace hold {mib} MiB of words, as many as it may keep; delete conversations or "
+    "erase messages, or have `workspace_words_mib` raised"
+)

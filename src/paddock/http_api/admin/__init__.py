@@ -1,0 +1,1 @@
+"""Administration and operation: agents, runners, keys, knowledge, audit, probes, the console's files."""

@@ -1,0 +1,175 @@
+"""Runners that come from elsewhere: a WebSocket carries the same frames as a child's stdin and stdout, one per message.
+
+Who may come and as which plugin is decided by the one-time token alone; nothing the other side says counts.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from starlette.routing import BaseRoute, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from paddock.host.streams.open_streams import OpenStreams
+from paddock.http_api.admin.attach_relay import GOING_AWAY, carry_on
+from paddock.ports import RunnerGateway, RunnerStatus
+from paddock.rules.access.credentials import Credential
+from paddock.rules.cluster.attach_addresses import PATH
+from paddock.rules.errors import HostError
+
+MAX_WAITING_BYTES = 8 * 1024 * 1024
+"""A runner that does not read is let go rather than remembered for."""
+MAX_REASON_BYTES = 123
+"""What a WebSocket close frame can carry."""
+NORMAL, BROKE_THE_RULES, OVERLOADED = 1000, 1008, 1013
+REFUSED, NO_TOKEN = 4400, 4401
+"""Ours: coming back with the same program (or the same token) would not help."""
+
+
+class AttachedPeer(Protocol):
+    """The host's end of a runner that attached."""
+
+    @property
+    def let_in_by(self) -> Credential:
+        """What whoever made its token was let in with."""
+        ...
+
+    def feed_line(self, line: bytes) -> None: ...
+    def end(self) -> None:
+        """The other side is gone."""
+        ...
+
+
+class AttachTransport(Protocol):
+    def send(self, line: bytes) -> None: ...
+    def close(self, reason: str = "", *, refused: bool = False) -> None: ...
+
+
+class AttachingGateway(RunnerGateway, Protocol):
+    async def list_runners(self, workspace: str | None = None) -> Sequence[RunnerStatus]:
+        """Every runner, but those attached for another workspace than the one named."""
+        ...
+
+    async def refresh(self, plugin: str, workspace: str) -> Sequence[RunnerStatus]:
+        """Ask an installed plugin what it offers. Raises HostError(NOT_FOUND)."""
+        ...
+
+    async def attach(self, token: str, transport: AttachTransport) -> AttachedPeer:
+        """Take a runner in. Raises HostError when the token is not good (any more)."""
+        ...
+
+
+class SocketTransport:
+    """Lines on their way out. `send` returns at once; `pump` carries them over the socket in order."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+        self._wake = asyncio.Event()
+        self._closing: int | None = None
+        self._reason = ""
+
+    def send(self, line: bytes) -> None:
+        if self._closing is not None:
+            return
+        self._waiting.append(line)
+        self._bytes += len(line)
+        if self._bytes > MAX_WAITING_BYTES:
+            self.close_with(OVERLOADED, "the runner does not read what the host sends")
+        self._wake.set()
+
+    def close(self, reason: str = "", *, refused: bool = False) -> None:
+        self.close_with(REFUSED if refused else BROKE_THE_RULES if reason else NORMAL, reason)
+
+    def close_with(self, code: int, reason: str) -> None:
+        if self._closing is None:
+            self._closing, self._reason = code, close_reason(reason)
+            self._wake.set()
+
+    async def pump(self, socket: WebSocket) -> None:
+        """Runs until somebody closes the transport, then closes the socket."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting and self._closing != OVERLOADED:
+                line = self._waiting.popleft()
+                self._bytes -= len(line)
+                await socket.send_text(line.rstrip(b"\n").decode())
+            if self._closing is not None:
+                await socket.close(self._closing, self._reason)
+                return
+
+
+def close_reason(text: str) -> str:
+    """The text, cut to what a close frame can carry; never in the middle of a character."""
+    whole = text.encode("utf-8", "replace")
+    return whole.decode() if len(whole) <= MAX_REASON_BYTES else whole[:120].decode("utf-8", "ignore") + "…"
+
+
+class AttachDoor:
+    """The WebSocket endpoint. Who is refused hears why: the close frame says it, which an open socket must carry."""
+
+    def __init__(
+        self, gateway: AttachingGateway, streams: OpenStreams, way_to: Callable[[str], str | None] = lambda _: None
+    ) -> None:
+        self._gateway = gateway
+        self._streams = streams
+        self._way_to = way_to
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [WebSocketRoute(PATH, self)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        socket = WebSocket(scope, receive, send)
+        token, meant = socket.query_params.get("token", ""), socket.query_params.get("host")
+        way = "" if meant is None else self._way_to(meant)
+        if way is None:
+            await socket.close(GOING_AWAY)  # perhaps it is gone just now; whoever asks finds out who is there
+        elif way:
+            await carry_on(socket, way, token)
+        else:
+            await self._take_in(socket, token)
+
+    async def _take_in(self, socket: WebSocket, token: str) -> None:
+        transport = SocketTransport()
+        try:
+            peer = await self._gateway.attach(token, transport)
+        except HostError as error:
+            await socket.accept()
+            await socket.close(NO_TOKEN, close_reason(error.message))
+            return
+        place = self._streams.hold(peer.let_in_by)
+
+        def show_out() -> None:
+            transport.close_with(NO_TOKEN, close_reason(place.over))
+            peer.end()
+
+        place.when_over(show_out)
+        try:
+            await self._carry(socket, transport, peer)
+        finally:
+            place.leave()
+            peer.end()
+
+    async def _carry(self, socket: WebSocket, transport: SocketTransport, peer: AttachedPeer) -> None:
+        await socket.accept()
+        pump = asyncio.ensure_future(transport.pump(socket))
+        try:
+            with suppress(WebSocketDisconnect):
+                while socket.application_state is WebSocketState.CONNECTED:
+                    peer.feed_line(await _receive_line(socket))
+        finally:
+            pump.cancel()
+            with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
+                await pump
+
+
+async def _receive_line(socket: WebSocket) -> bytes:
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code") or GOING_AWAY)
+    text: str | None = message.get("text")
+    return text.encode() if text is not None else message.get("bytes") or b""

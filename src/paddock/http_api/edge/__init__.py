@@ -1,0 +1,1 @@
+"""What every request needs: connections, who is calling, bodies, errors, routing, limits."""

@@ -1,0 +1,143 @@
+"""Callers that somebody else vouches for: signed tokens (JWT), by a shared secret or by the keys of an issuer.
+
+A secret verifies HMAC signatures only and published keys verify public-key signatures only, so that nobody can sign
+with what is public. Tokens without an end, or for another audience, are refused. Nothing of a token is kept or logged.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from paddock.host.people.principals import DEV, Principal
+from paddock.rules.access.credentials import Credential
+from paddock.rules.errors import ErrorCode, HostError
+
+LEEWAY_SECONDS = 30
+"""How far the clocks of issuer and host may be apart."""
+LATEST = 1e12
+"""Seconds since 1970 that are a time; what is beyond is no number to reckon with."""
+MAX_TOKEN_BYTES = 16 * 1024
+MAX_NAME = 128
+BY_SECRET = ("HS256", "HS384", "HS512")
+BY_KEYS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
+
+FindKeys = Callable[[str | None], Awaitable[Mapping[str, Any]]]
+"""The issuer's published keys (a JSON Web Key Set); the name of a key that must be among them, if it can be helped."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRules:
+    """What a token must say, and what it says about its owner."""
+
+    issuer: str | None = None
+    audience: str | None = None
+    workspace_claim: str | None = None
+    """The claim that names the workspace; without it everybody belongs to the default one."""
+    role_claim: str | None = None
+    """The claim that makes administrators, by holding `admin`; without it nobody is one."""
+
+
+class Tokens:
+    def __init__(
+        self,
+        rules: TokenRules,
+        *,
+        secret: bytes | None = None,
+        keys: FindKeys | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._rules = rules
+        self._secret = secret
+        self._keys = keys
+        self._clock = clock
+
+    async def principal(self, token: bytes) -> tuple[Principal, float]:
+        """Who holds this token, and for how many seconds it holds. Raises UNAUTHENTICATED with the reason."""
+        if len(token) > MAX_TOKEN_BYTES:
+            raise _refused("it is too long")
+        claims = await self._verified(token.decode("latin-1"))
+        now = self._clock()
+        ends = _check_times(claims, now)
+        self._check_origin(claims)
+        return self._owner(claims, Credential("token", ends_at=ends)), ends - now
+
+    async def _verified(self, token: str) -> Mapping[str, Any]:
+        from joserfc import jws  # 60 ms to import: only hosts that know callers by token pay it
+        from joserfc.errors import JoseError
+
+        try:
+            header = jws.extract_compact(token.encode()).headers()
+            key, allowed = await self._key_for(header)
+            payload = jws.deserialize_compact(token, key, algorithms=list(allowed)).payload
+            claims = _object(payload)
+        except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise _refused("its signature does not hold") from error
+        return claims
+
+    async def _key_for(self, header: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
+        from joserfc.jwk import KeySet, OctKey
+
+        algorithm = header.get("alg")
+        if self._secret is not None and algorithm in BY_SECRET:
+            return OctKey.import_key(self._secret), BY_SECRET
+        if self._keys is not None and algorithm in BY_KEYS:
+            kid = header.get("kid")
+            found = await self._keys(kid if isinstance(kid, str) else None)
+            return KeySet.import_key_set(cast("Any", found)), BY_KEYS
+        raise _refused("it is signed in a way this host does not take")
+
+    def _check_origin(self, claims: Mapping[str, Any]) -> None:
+        rules = self._rules
+        if rules.issuer is not None and claims.get("iss") != rules.issuer:
+            raise _refused("another issuer made it")
+        meant = claims.get("aud")
+        audiences = cast("list[object]", meant) if isinstance(meant, list) else [meant]
+        if rules.audience is not None and rules.audience not in audiences:
+            raise _refused("it is meant for another audience")
+
+    def _owner(self, claims: Mapping[str, Any], credential: Credential) -> Principal:
+        rules = self._rules
+        workspace = DEV.workspace_id if rules.workspace_claim is None else _name(claims, rules.workspace_claim)
+        given = claims.get(rules.role_claim) if rules.role_claim is not None else None
+        roles = cast("list[object]", given) if isinstance(given, list) else [given]
+        role: Literal["user", "admin"] = "admin" if "admin" in roles else "user"
+        return Principal(workspace, _name(claims, "sub"), role, credential=credential)
+
+
+def looks_like_token(given: bytes) -> bool:
+    """Three parts: keys of ours have none."""
+    return given.count(b".") == 2
+
+
+def _object(payload: bytes | None) -> Mapping[str, Any]:
+    import msgspec
+
+    return msgspec.json.decode(payload or b"", type=dict[str, Any])
+
+
+def _check_times(claims: Mapping[str, Any], now: float) -> float:
+    """When it ends."""
+    ends, begins = claims.get("exp"), claims.get("nbf", 0)
+    if not _is_time(ends) or not _is_time(begins):
+        raise _refused("it does not say when it ends (exp)")
+    if now >= cast("float", ends) + LEEWAY_SECONDS:
+        raise _refused("it has expired")
+    if now < cast("float", begins) - LEEWAY_SECONDS:
+        raise _refused("it is not valid yet")
+    return cast("float", ends) + LEEWAY_SECONDS
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LATEST
+
+
+def _name(claims: Mapping[str, Any], claim: str) -> str:
+    value = claims.get(claim)
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
+        raise _refused(f"its claim {claim} is not a name of 1 to {MAX_NAME} characters")
+    return value
+
+
+def _refused(why: str) -> HostError:
+    return HostError(ErrorCode.UNAUTHENTICATED, f"this token is not accepted: {why}")

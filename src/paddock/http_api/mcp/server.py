@@ -1,0 +1,199 @@
+"""One run as an MCP server. Each run has its own, with its own sessions: one run's session id means nothing to another.
+
+What is asked for goes through the gate as a host call of the run; how the answer is said is in `mcp_answers.py`. When
+the run ends, its calls are cancelled here, whether or not the client thinks of it. Importing this module loads
+the MCP library, which takes seconds: see `mcp.py`.
+"""
+
+import asyncio
+from base64 import b64decode
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+import structlog
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool, ToolAnnotations
+from starlette.types import Message, Receive, Scope, Send
+
+from paddock.host.runs.endpoints import NAME, caller_of
+from paddock.host.runs.live_run import LiveRun
+from paddock.http_api.edge.errors import refusal
+from paddock.http_api.mcp.answers import SHOWN_BYTES, answered, said
+from paddock.ports import HostCallHandler, Overloaded
+from paddock.rules.access.limits import MAX_CALL_BYTES, MAX_RANGE_BYTES
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.log.events import event_id_of
+from paddock.rules.run.tools import RunTool, params_of, run_tools
+
+MAX_SESSIONS = 32
+MAX_CALLS = 32
+"""Calls of one run that may be under way here at once."""
+IDLE_SECONDS = 600.0
+LAST_WORDS_SECONDS = 0.5
+"""How long answers to cancelled calls may take to be sent before the connections are closed."""
+OVER = "the run has ended, and what it had under way with it"
+BUSY = "too many calls of this run are under way; wait for some of them to end"
+
+log = structlog.get_logger("paddock.mcp")
+
+Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+_encode = msgspec.json.Encoder().encode
+
+
+class RunServer:
+    """The MCP server of one run."""
+
+    def __init__(self, run: LiveRun, on_call: HostCallHandler, *, overloaded: Overloaded, spawn: Spawn) -> None:
+        self.caller = caller_of(run)
+        self._run = run
+        self._on_call = on_call
+        self._overloaded = overloaded
+        self._tools = run_tools(run.part, run.grant)
+        self._under_way: set[asyncio.Task[Mapping[str, Any]]] = set()
+        self._requests: set[asyncio.Task[Any]] = set()
+        self._ended = asyncio.Event()
+        self._standing = asyncio.Event()
+        server: Server[Any] = Server(
+            NAME,
+            version=version("paddock"),
+            instructions="Tools of the host this conversation lives in. They work while the present turn lasts.",
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+        )
+        self._manager = StreamableHTTPSessionManager(
+            server,
+            session_idle_timeout=IDLE_SECONDS,
+            max_request_body_size=MAX_CALL_BYTES,
+            max_sessions=MAX_SESSIONS,
+        )
+        spawn(self._serve())
+
+    def end(self) -> None:
+        """The run is over: cancel what it has under way, let the answers out, close."""
+        for call in self._under_way:
+            call.cancel()
+        self._ended.set()
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request of this run."""
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        await self._standing.wait()
+        task = asyncio.ensure_future(self._manager.handle_request(scope, receive, sending))
+        self._requests.add(task)
+        try:
+            await task
+        except asyncio.CancelledError:
+            task.cancel()
+            if not self._ended.is_set():
+                raise
+        except RuntimeError:
+            if not self._ended.is_set():
+                raise
+        finally:
+            self._requests.discard(task)
+        if not begun:
+            await refusal(HostError(ErrorCode.UNAUTHENTICATED, OVER))(scope, receive, send)
+
+    async def _serve(self) -> None:
+        try:
+            async with self._manager.run():
+                self._standing.set()
+                await self._ended.wait()
+                await self._let_answers_out()
+        finally:  # also when the house stops: nobody waits for what will not come
+            self._ended.set()
+            self._standing.set()
+            for request in list(self._requests):
+                request.cancel()
+
+    async def _let_answers_out(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_SECONDS):
+                while self._under_way:
+                    await asyncio.wait(set(self._under_way))
+                await asyncio.sleep(LAST_WORDS_SECONDS / 2)
+
+    # --- what MCP asks
+
+    async def _list(self, _ctx: Any, _params: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[_told(tool) for tool in self._tools.values()])
+
+    async def _call(self, _ctx: Any, params: CallToolRequestParams) -> CallToolResult:
+        tool = self._tools.get(params.name)
+        try:
+            if tool is None:
+                return said(await self._refused(params), is_error=True)
+            answer = await self._through_the_gate(tool, params.arguments or {})
+        except HostError as error:
+            return said(f"{error.code}: {error.message}", is_error=True)
+        except StorageUnavailableError:
+            return said("runtime_error: the host's store is away; try again shortly", is_error=True)
+        return await answered(tool.method, answer, self._file)
+
+    async def _refused(self, params: CallToolRequestParams) -> str:
+        """A tool that is not this run's: the gate says so, and puts it on record."""
+        asked = {"run_id": self._run.turn_id, "tool_name": params.name, "parameters": params.arguments or {}}
+        try:
+            await self._on_call(self.caller, "tools.call", asked, len(_encode(asked)))
+        except HostError as error:
+            return f"{error.code}: {error.message}"
+        return f"there is no tool {params.name[:64]!r}"
+
+    async def _through_the_gate(self, tool: RunTool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """One host call of the run; it ends with the run even when nobody cancels it."""
+        if self._ended.is_set():
+            raise HostError(ErrorCode.UNAUTHORIZED, OVER)
+        asked = params_of(tool, self._run.grant, arguments, self._event_id())
+        if len(self._under_way) >= MAX_CALLS:
+            self._overloaded(self.caller, tool.method, asked, 0)
+            raise HostError(ErrorCode.RATE_LIMITED, BUSY, retryable=True)
+        call = asyncio.ensure_future(self._asked(tool.method, asked))
+        self._under_way.add(call)
+        try:
+            return await call
+        except asyncio.CancelledError:
+            call.cancel()
+            if self._ended.is_set():
+                raise HostError(ErrorCode.UNAUTHORIZED, OVER) from None
+            raise
+        finally:
+            self._under_way.discard(call)
+
+    async def _asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        answer = await self._on_call(self.caller, method, params, len(_encode(params)))
+        return msgspec.json.decode(answer) if isinstance(answer, msgspec.Raw) else answer
+
+    async def _file(self, artifact_id: str) -> bytes | None:
+        """The whole of a file this run may read, if it is no larger than what is shown; else nothing."""
+        if "artifacts.read_range" not in self._run.grant.actions:
+            return None
+        content, more = bytearray(), True
+        while more and len(content) <= SHOWN_BYTES:
+            asked = {"run_id": self._run.turn_id, "artifact_id": artifact_id, "offset": len(content)}
+            try:
+                piece = await self._asked("artifacts.read_range", {**asked, "length": MAX_RANGE_BYTES})
+            except HostError:
+                return None
+            content += b64decode(str(piece.get("content_base64") or ""))
+            more = bool(piece.get("has_more"))
+        return bytes(content) if len(content) <= SHOWN_BYTES else None
+
+    def _event_id(self) -> str:
+        given = self._run.session.find_input(self._run.turn_id)
+        return event_id_of(self._run.grant.scope.conversation_id, given.seq if given else 0)
+
+
+def _told(tool: RunTool) -> Tool:
+    hints = ToolAnnotations(read_only_hint=True, open_world_hint=False) if tool.read_only else None
+    schema = {"type": "object", **tool.parameters}
+    return Tool(name=tool.name, description=tool.description, input_schema=schema, annotations=hints)

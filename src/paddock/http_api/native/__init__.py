@@ -1,0 +1,1 @@
+"""The native door: runs, conversations, history, attachments and what belongs to one user."""

@@ -1,0 +1,1 @@
+"""Server-sent events of runs and conversations: opened at a cursor, followed, resumed."""

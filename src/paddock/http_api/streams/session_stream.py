@@ -1,0 +1,210 @@
+"""A whole conversation as it happens, over server-sent events: from the reader's place on, without an end.
+
+Says what is meant for front ends, as the messages they are or in AG-UI. Everything comes from the log, so every
+reader sees the same, live or later; a reader that goes away ends its own stream and nothing else.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, cast
+
+import anyio
+import msgspec
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from paddock.host.session.ui_compilation import ACTIONS, HINTS
+from paddock.host.streams.open_streams import Place
+from paddock.host.streams.tails import Entry, Follower
+from paddock.http_api.ag_ui.events import SPOKEN_KINDS, Peer, SignedUrl, frames, is_personal, what_was_said
+from paddock.http_api.ag_ui.outputs import Json, custom, mapping
+from paddock.http_api.streams.cursors import Cursor
+from paddock.http_api.streams.stream import HEADERS, KEEP_ALIVE, cancel_when_gone, tell_why
+from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.log.chain import StoredFact
+from paddock.rules.session.facts import SYSTEM_SENDER
+
+log = structlog.get_logger(__name__)
+
+Format = Literal["messages", "ag-ui"]
+UNSEEN = frozenset({HINTS, ACTIONS})
+FOR_FRONT_ENDS = frozenset({"FRONTEND", "BROADCAST"})
+DELETED = {"message": "this conversation was deleted"}
+CUT = b'"metadata":{"partial":true}'
+"""How the end of a message ends that was cut."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class SessionStream:
+    """The ASGI answer that streams one conversation to one reader."""
+
+    def __init__(
+        self,
+        follower: Follower,
+        thread_id: str,
+        start: Cursor,
+        form: Format,
+        *,
+        place: Place,
+        keep_alive: float,
+        is_gone: Callable[[], Awaitable[bool]],
+        signed_url: SignedUrl | None = None,
+    ) -> None:
+        self._signed_url = signed_url
+        self._follower = follower
+        self._place = place
+        self._thread_id = thread_id
+        self._start = start
+        self._form = form
+        self._keep_alive = keep_alive
+        self._is_gone = is_gone
+
+    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+            async with anyio.create_task_group() as watched:
+                watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
+                self._place.when_over(watched.cancel_scope.cancel)
+                await self._stream(send)
+                watched.cancel_scope.cancel()
+            if self._place.over:
+                await tell_why(send, self._place.over)
+        except* (HostError, StorageUnavailableError) as errors:
+            # Returning with the body unfinished tells the client that it was cut; its cursor brings it back.
+            reason = str(errors.exceptions[0])
+            log.warning("stream cut", action="http.stream_cut", session_id=self._thread_id, reason=reason)
+        finally:
+            self._follower.close()
+            self._place.leave()
+
+    async def _stream(self, send: Send) -> None:
+        """Until the conversation is deleted, which is the last thing it says."""
+        while True:
+            entries = await self._follower.next(self._keep_alive)
+            if not entries and (self._follower.gone or await self._was_deleted()):
+                await send({"type": "http.response.body", "body": self._deleted(), "more_body": False})
+                return
+            said = b"".join(piece for entry in entries for piece in self._frames(entry))
+            if said or not entries:
+                await send({"type": "http.response.body", "body": said or KEEP_ALIVE, "more_body": True})
+
+    async def _was_deleted(self) -> bool:
+        """Asked when nothing came for a while: the word of another host may have been lost."""
+        try:
+            return await self._is_gone()
+        except StorageUnavailableError:
+            return False
+
+    def _deleted(self) -> bytes:
+        """It has no `id:`, because there is nothing to go on from."""
+        if self._form == "ag-ui":
+            told = custom(_name("EVENT:SESSION_DELETED"), {"sender": SYSTEM_SENDER, "payload": DELETED})
+        else:
+            about = {"sender": SYSTEM_SENDER, "target": "FRONTEND", "payload": DELETED, "metadata": {}}
+            named = {"session_id": self._thread_id, "event": "EVENT", "subtype": "SESSION_DELETED"}
+            told = {**named, **about, "time": time.time()}
+        return b"data: %b\n\n" % _encode(told)
+
+    def _frames(self, entry: Entry) -> list[bytes]:
+        key = f"session:{self._form}:{self._thread_id}"
+        said = entry.frames.get(key)
+        if said is None:
+            make = as_ag_ui if self._form == "ag-ui" else as_message
+            said = make(entry.fact, self._thread_id, self._signed_url)
+            if not is_personal(entry.fact):
+                entry.frames[key] = said
+        return said[self._start.k + 1 :] if entry.fact.seq == self._start.seq else said
+
+
+def as_message(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = None) -> list[bytes]:
+    """One message of the bus, if it is for front ends or somebody said it."""
+    event, _, subtype = fact.kind.partition(":")
+    if event == "USER_INPUT" and fact.target == "SYSTEM":
+        payload, metadata = _said(mapping(fact.read_payload()), signed_url), {}
+        if not payload:
+            return []
+    elif fact.target not in FOR_FRONT_ENDS:
+        return []
+    else:
+        payload, metadata = _without_values(fact.read_payload(), fact.read_metadata())
+    item = {
+        "id": fact.seq,
+        "session_id": thread_id,
+        "event": event,
+        "subtype": subtype,
+        "sender": fact.sender,
+        "target": fact.target,
+        "turn_id": fact.turn_id,
+        "trace_id": fact.trace_id,
+        "tx_id": fact.tx_id,
+        "payload": payload,
+        "metadata": metadata,
+        "time": fact.time,
+    }
+    return [b"id: 1.%d.0\ndata: %b\n\n" % (fact.seq, _encode(item))]
+
+
+def _said(payload: Json, signed_url: SignedUrl | None) -> Json:
+    """What somebody said, with addresses of its files; nothing for an input that is no message."""
+    message = what_was_said(payload)
+    if not message:
+        return {}
+    content, choice = message["content"], mapping(payload.get("params")).get("payload")
+    if isinstance(content, list):
+        blocks = [mapping(block) for block in cast("list[object]", content)]
+        message = {**message, "content": [_with_address(block, signed_url) for block in blocks]}
+    return {"text": payload.get("text"), "message": message, **({"payload": choice} if choice is not None else {})}
+
+
+def _with_address(block: Json, signed_url: SignedUrl | None) -> Json:
+    file_id = str(block.get("id") or "")
+    if block.get("type") != "binary" or signed_url is None or not file_id:
+        return block
+    url = signed_url(file_id)
+    return block if url is None else {**block, "url": url}
+
+
+def _without_values(payload: Any, metadata: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """What a runner keeps with the host is its own: that it changed is told, not what it is. What a button stands for
+    is the host's."""
+    data = mapping(mapping(payload).get("data"))
+    if UNSEEN & data.keys():
+        return {**payload, "data": {name: value for name, value in data.items() if name not in UNSEEN}}, metadata
+    if mapping(payload).get("type") != "state.updated":
+        return payload, metadata
+    return {"type": "state.updated", "data": {name: data.get(name) for name in ("scope", "key")}}, {}
+
+
+def as_ag_ui(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = None) -> list[bytes]:
+    """The same in AG-UI 1.0; a run is called by its taskId here, and what has no word of its own is CUSTOM."""
+    peer = Peer("1", thread_id, fact.turn_id or "", "session", follows_all=True, signed_url=signed_url)
+    if fact.kind in SPOKEN_KINDS and fact.turn_id is not None:
+        about = {"turnId": fact.turn_id, **_course(fact)}
+        return [_of_turn(frame, about) for frame in frames(fact, peer)]
+    if fact.target not in FOR_FRONT_ENDS:
+        return []
+    about = {"turnId": fact.turn_id, "txId": fact.tx_id, "sender": fact.sender, "payload": fact.read_payload()}
+    told = {name: value for name, value in about.items() if value is not None}
+    return [b"id: 1.%d.0\ndata: %b\n\n" % (fact.seq, _encode(custom(_name(fact.kind), told)))]
+
+
+def _course(fact: StoredFact) -> Json:
+    """Whether an input took the place of an earlier one: what followed that is left behind."""
+    if not fact.kind.startswith("USER_INPUT") or fact.target != "SYSTEM":
+        return {}
+    replaces = mapping(mapping(fact.read_payload()).get("run")).get("replaces")
+    return {"replaces": replaces} if replaces else {}
+
+
+def _of_turn(frame: bytes, about: Json) -> bytes:
+    """Several runs share this stream, and few events of AG-UI say which one they belong to: `metadata` does."""
+    event, told = frame[: -len(b"}\n\n")], _encode(about)
+    if event.endswith(CUT):  # it has one already
+        return b"%b,%b}\n\n" % (event[: -len(b"}")], told[1:])
+    return b'%b,"metadata":%b}\n\n' % (event, told)
+
+
+def _name(kind: str) -> str:
+    return "paddock.session." + kind.partition(":")[2].lower()

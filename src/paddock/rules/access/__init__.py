@@ -1,0 +1,1 @@
+"""What is allowed: grants, the gate's checks, limits, and the reasons that are told."""

@@ -1,0 +1,298 @@
+"""What the gate looks at in each host call, and the checks on it. Pure: a grant and a question in, a refusal out.
+
+One table says for every call which field names the resource, which field the scope, and how much it may carry; the
+checks are generic over it, so a new call without a line here fails a test and is refused until it has one. Who runs
+the checks, and in which order, is `host/calls/host_calls.py`.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, cast
+
+import msgspec
+
+from paddock.rules.access.limits import (
+    MAX_ACTION_BYTES,
+    MAX_ARTIFACT_INLINE_BYTES,
+    MAX_BLOB_BYTES,
+    MAX_MODEL_CALL_BYTES,
+    MAX_PAGE,
+    MAX_QUERY_CHARS,
+    MAX_RANGE_BYTES,
+    MAX_RERANK_DOCUMENTS,
+    MAX_SMALL_CALL_BYTES,
+    MAX_STATE_KEY_CHARS,
+    MAX_STATE_VALUE_BYTES,
+    MAX_STORAGE_KEY_CHARS,
+    MAX_STORAGE_VALUE_BYTES,
+    MAX_TOOL_CALL_BYTES,
+)
+from paddock.rules.access.permissions import Grant
+from paddock.rules.access.ungranted import why_not
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.values import Value
+
+Measure = Literal["characters", "bytes", "bytes of JSON", "documents", "bytes at once"]
+Kind = Literal["models", "tools", "knowledge_bases"]
+Within = Literal["state_scopes", "storage_areas", "platform_actions"]
+
+NO_BOUND: Final = 1 << 62
+
+
+class Cap(Value, frozen=True):
+    """How much one field may hold."""
+
+    field: str
+    most: int
+    measure: Measure
+    instead: str = ""
+    """What takes more."""
+
+
+class Looked(Value, frozen=True):
+    """What the gate looks at in one call."""
+
+    resource: str = ""
+    """The field that names what is touched: on the audit row, and in the grant when `kind` is set."""
+    kind: Kind | None = None
+    """Where in the grant that name must stand, with `operation` beside it."""
+    operation: str = ""
+    scope: str = ""
+    """The field that says where: a state scope, a storage area, a platform action."""
+    within: Within | None = None
+    """Where in the grant that scope must stand."""
+    conversation: str = ""
+    """The field that may name another conversation; `filters.x` looks inside."""
+    subthread: str = ""
+    """The field that may name another of the platform's threads in it."""
+    caps: tuple[Cap, ...] = ()
+    call_bytes: int = MAX_SMALL_CALL_BYTES
+    """How large the whole call may be."""
+    at_most: str = ""
+    """The field that asks for so many: brought into 1..`MAX_PAGE`, because a page that is shorter says so."""
+
+
+IN_PARTS = f"send it with storage.set in parts (offset, more), together up to {MAX_BLOB_BYTES} bytes"
+_KEY = Cap("key", MAX_STATE_KEY_CHARS, "characters")
+_BLOB_KEY = Cap("key", MAX_STORAGE_KEY_CHARS, "characters")
+
+
+def _model(operation: str, *caps: Cap) -> Looked:
+    return Looked("model_id", "models", operation, caps=caps, call_bytes=MAX_MODEL_CALL_BYTES)
+
+
+def _state(*caps: Cap, call_bytes: int = MAX_SMALL_CALL_BYTES) -> Looked:
+    return Looked("key", scope="scope", within="state_scopes", caps=(_KEY, *caps), call_bytes=call_bytes)
+
+
+def _storage(*caps: Cap, resource: str = "key", call_bytes: int = MAX_SMALL_CALL_BYTES) -> Looked:
+    return Looked(resource, scope="area", within="storage_areas", caps=caps, call_bytes=call_bytes)
+
+
+LOOKED_AT: Final[Mapping[str, Looked]] = MappingProxyType(
+    {
+        "models.invoke": _model("invoke"),
+        "models.stream": _model("stream"),
+        "models.rerank": _model("rerank", Cap("documents", MAX_RERANK_DOCUMENTS, "documents")),
+        "tools.get_detail": Looked("tool_name", "tools", "detail"),
+        "tools.call": Looked("tool_name", "tools", "call", call_bytes=MAX_TOOL_CALL_BYTES),
+        "knowledge.retrieve": Looked(
+            "kb_id",
+            "knowledge_bases",
+            "retrieve",
+            caps=(Cap("query_text", MAX_QUERY_CHARS, "characters"),),
+            at_most="top_k",
+        ),
+        "history.page": Looked(
+            "conversation_id", conversation="conversation_id", subthread="thread_id", at_most="limit"
+        ),
+        "history.search": Looked(
+            "filters.conversation_id",
+            conversation="filters.conversation_id",
+            subthread="filters.thread_id",
+            caps=(Cap("query", MAX_QUERY_CHARS, "characters"),),
+            at_most="top_k",
+        ),
+        "events.get": Looked("event_id"),
+        "events.page": Looked(at_most="limit"),
+        "artifacts.metadata": Looked("artifact_id"),
+        "artifacts.read_range": Looked("artifact_id", caps=(Cap("length", MAX_RANGE_BYTES, "bytes at once"),)),
+        "artifacts.open_stream": Looked("artifact_id"),
+        "artifacts.create": Looked(
+            "name", caps=(Cap("content_base64", MAX_ARTIFACT_INLINE_BYTES, "bytes"),), call_bytes=NO_BOUND
+        ),
+        "state.get": _state(),
+        "state.set": _state(
+            Cap("value", MAX_STATE_VALUE_BYTES, "bytes of JSON", "storage.set takes larger values"), call_bytes=NO_BOUND
+        ),
+        "state.delete": _state(),
+        "storage.get": _storage(_BLOB_KEY),
+        "storage.set": _storage(
+            _BLOB_KEY, Cap("value_base64", MAX_STORAGE_VALUE_BYTES, "bytes", IN_PARTS), call_bytes=NO_BOUND
+        ),
+        "storage.delete": _storage(_BLOB_KEY),
+        "storage.list": _storage(Cap("prefix", MAX_STORAGE_KEY_CHARS, "characters"), resource="prefix"),
+        "steering.pull": Looked(at_most="limit"),
+        "platform.request_action": Looked(
+            "action", scope="action", within="platform_actions", call_bytes=MAX_ACTION_BYTES
+        ),
+    }
+)
+"""Every host call. Where the whole call has no bound of its own, its fields have, and the frame ends it."""
+
+
+class RefusedError(HostError):
+    """A refusal whose reason only the audit may know."""
+
+    def __init__(self, code: ErrorCode, message: str, reason: str, **more: Any) -> None:
+        super().__init__(code, message, **more)
+        self.reason = reason
+
+
+def named(params: Mapping[str, Any], field: str) -> str:
+    """What a field of a call that may be anything says, as far as an audit row can hold it."""
+    value: object = params.get(field)
+    if "." in field:
+        first, _, inner = field.partition(".")
+        outer = params.get(first)
+        value = cast("dict[str, object]", outer).get(inner) if isinstance(outer, dict) else None
+    return value[:256] if isinstance(value, str) else ""
+
+
+def _field(asked: Any, field: str) -> Any:
+    if "." not in field:
+        return getattr(asked, field)
+    first, _, inner = field.partition(".")
+    value = getattr(asked, first)
+    return cast("dict[str, Any]", value).get(inner) if isinstance(value, dict) else None
+
+
+# --- 4: operation and resource ---------------------------------------------------------------------------------------
+
+
+def check_operation(grant: Grant, method: str) -> None:
+    if method not in grant.actions:
+        reason = f"{method} is not in the grant of the run"
+        raise RefusedError(ErrorCode.UNAUTHORIZED, why_not(grant, method), reason)
+
+
+def check_resource(grant: Grant, looked: Looked, asked: Any) -> None:
+    """The same words for what is not granted, what does not exist and what is granted for something else."""
+    if looked.kind is None:
+        return
+    name = _field(asked, looked.resource)
+    granted = _granted(grant, looked.kind).get(name, frozenset[str]())
+    if looked.operation not in granted:
+        text = f"this run was not granted {looked.operation} on {name[:128]!r}"
+        reason = f"granted on it: {', '.join(sorted(granted))}" if granted else "not a resource of this run"
+        raise RefusedError(ErrorCode.UNAUTHORIZED, text, reason)
+
+
+def _granted(grant: Grant, kind: Kind) -> Mapping[str, frozenset[str]]:
+    match kind:
+        case "models":
+            return grant.models
+        case "tools":
+            return grant.tools
+        case "knowledge_bases":
+            return grant.knowledge_bases
+
+
+# --- 5: scope --------------------------------------------------------------------------------------------------------
+
+_WHAT: Mapping[Within, str] = {
+    "state_scopes": "state scope",
+    "storage_areas": "storage area",
+    "platform_actions": "platform action",
+}
+
+
+def check_scope(grant: Grant, looked: Looked, asked: Any) -> None:
+    if looked.within is None:
+        return
+    scope = _field(asked, looked.scope)
+    granted = _scopes(grant, looked.within)
+    if scope not in granted:
+        what = _WHAT[looked.within]
+        text = (
+            f"this run was not granted the {what} {scope[:64]!r}; granted are: {', '.join(sorted(granted)) or 'none'}"
+        )
+        raise RefusedError(ErrorCode.UNAUTHORIZED, text, f"a {what} outside the grant of the run")
+
+
+def _scopes(grant: Grant, within: Within) -> frozenset[str]:
+    match within:
+        case "state_scopes":
+            return grant.state_scopes
+        case "storage_areas":
+            return grant.storage_areas
+        case "platform_actions":
+            return grant.platform_actions
+
+
+def other_conversation(grant: Grant, looked: Looked, asked: Any) -> str | None:
+    """Another conversation that the call names and that this run may name; whether it is one is not known here."""
+    if not looked.conversation:
+        return None
+    named_one = _field(asked, looked.conversation)
+    if named_one is None or named_one == grant.scope.conversation_id:
+        _check_subthread(grant, looked, asked)
+        return None
+    if grant.history_scope != "workspace":
+        raise not_its_conversation("the run may read its own conversation only")
+    if not isinstance(named_one, str):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{looked.conversation} must be a string")
+    return named_one
+
+
+def _check_subthread(grant: Grant, looked: Looked, asked: Any) -> None:
+    """Another of the platform's threads takes what another conversation takes."""
+    named_one = _field(asked, looked.subthread) if looked.subthread else None
+    if named_one not in (None, grant.scope.subthread_id) and grant.history_scope != "workspace":
+        raise not_its_conversation("the run may read its own thread of the conversation only")
+
+
+def not_its_conversation(reason: str) -> RefusedError:
+    """The same words for a conversation elsewhere and for one that does not exist."""
+    text = "this run may not read that conversation"
+    return RefusedError(ErrorCode.UNAUTHORIZED, text, reason)
+
+
+# --- 6: size ---------------------------------------------------------------------------------------------------------
+
+
+def check_size(looked: Looked, asked: Any, method: str, size: int) -> None:
+    if size > looked.call_bytes:
+        raise _too_large(f"a call of {method} may have at most {looked.call_bytes} bytes; this one has {size}")
+    for cap in looked.caps:
+        value = _field(asked, cap.field)
+        if value is not None and (amount := _amount(cap.measure, value)) > cap.most:
+            instead = f"; {cap.instead}" if cap.instead else ""
+            text = f"{cap.field} may have at most {cap.most} {cap.measure}; this one has {amount}{instead}"
+            raise _too_large(text)
+
+
+def _amount(measure: Measure, value: Any) -> int:
+    match measure:
+        case "bytes of JSON":
+            return len(msgspec.json.encode(value))
+        case "bytes":  # of what the base64 stands for
+            return len(value) * 3 // 4 - value[-2:].count("=")
+        case "bytes at once":
+            return value
+        case "characters" | "documents":
+            return len(value)
+
+
+def _too_large(text: str) -> HostError:
+    return HostError(ErrorCode.PAYLOAD_TOO_LARGE, text)
+
+
+def within_a_page(looked: Looked, asked: Any) -> Any:
+    """The same question, for no more than a page and no less than one."""
+    if not looked.at_most:
+        return asked
+    wanted = _field(asked, looked.at_most)
+    if wanted is None or wanted == (given := max(1, min(wanted, MAX_PAGE))):
+        return asked
+    return asked.model_copy(update={looked.at_most: given})

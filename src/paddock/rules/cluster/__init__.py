@@ -1,0 +1,1 @@
+"""Several hosts: leases, the shared secret and signatures."""

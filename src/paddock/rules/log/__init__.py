@@ -1,0 +1,1 @@
+"""The log of a session: numbers and digests, events, cursors, replay, and what is left after erasure."""

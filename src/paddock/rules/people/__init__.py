@@ -1,0 +1,1 @@
+"""People and workspaces: budgets, usage, whose turn it is, sums over a workspace."""

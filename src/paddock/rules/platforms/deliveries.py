@@ -1,0 +1,134 @@
+"""What goes out to a platform: which rows follow from what a run said there, and when to try again. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from paddock.rules.platforms.chat_questions import host_words, interactions
+from paddock.rules.platforms.splitting import Unit, split
+from paddock.rules.rows.deliveries import PARTS, DeliveryRow
+from paddock.rules.rows.rows import Row, RunRow, TranscriptRow
+from paddock.rules.run.context import RunInput
+from paddock.rules.run.outputs import as_object
+from paddock.rules.session.facts import Fact
+
+DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 10_800.0)
+"""Seconds before each further attempt; after the last one it is given up."""
+MAX_RETRY_AFTER = 3600.0
+NO_ANSWER = frozenset({"failed", "cancelled"})
+"""Ends of a run after which nothing more is said."""
+_encode = msgspec.json.Encoder().encode
+
+
+def follows(
+    given: RunInput, rows: Sequence[Row], workspace_id: str, now: float, fact: Fact | None = None
+) -> list[DeliveryRow]:
+    """What is delivered because of a fact and its rows: finished messages, what a run that ended leaves to a person,
+    and that one failed or was stopped, so that nobody waits for more of it. Nothing without a platform."""
+    delivery = given.event.delivery if given.event is not None else None
+    if delivery is None or not _capabilities(delivery).get("delivers"):
+        return []
+    found: list[DeliveryRow] = []
+    for row in rows:
+        if isinstance(row, TranscriptRow) and row.role == "assistant" and row.item_type == "message":
+            found += _messages(row, delivery, workspace_id, now)
+        elif isinstance(row, RunRow) and row.status in NO_ANSWER:
+            found.append(_no_answer(row, delivery, now))
+        elif isinstance(row, RunRow) and row.status == "completed" and fact is not None:
+            found += _questions(row, delivery, as_object(as_object(fact.payload).get("data")), now)
+    return found
+
+
+def _capabilities(delivery: Mapping[str, Any]) -> Mapping[str, Any]:
+    return delivery.get("platform_capabilities") or {}
+
+
+def _messages(item: TranscriptRow, delivery: Mapping[str, Any], workspace_id: str, now: float) -> list[DeliveryRow]:
+    parts = _parts(item.content, delivery)
+    whole = msgspec.Raw(item.content_json) if item.content_json else None
+    return [
+        _row(
+            delivery,
+            (workspace_id, item.session_id, str(item.run_id), item.seq * PARTS + number),
+            {
+                "type": "message.completed",
+                "message_id": item.item_id,
+                "agent_id": item.agent_id,
+                "part": number + 1,
+                "parts": len(parts),
+                "text": part,
+                **({"message": whole} if whole is not None and number == 0 else {}),
+            },
+            now,
+        )
+        for number, part in enumerate(parts)
+    ]
+
+
+def _parts(words: str, delivery: Mapping[str, Any]) -> list[str]:
+    limit, unit = delivery.get("max_message_size"), cast("Unit", _capabilities(delivery).get("size_in", "characters"))
+    return split(words, limit, unit, most=PARTS - 1)
+
+
+def _questions(run: RunRow, delivery: Mapping[str, Any], end: Mapping[str, Any], now: float) -> Sequence[DeliveryRow]:
+    """With choices where the platform can show them; else what the host asks, in words."""
+    place = (run.workspace_id, run.session_id, run.run_id)
+    if _capabilities(delivery).get("interactions"):
+        asked = interactions(end)
+        told = {"type": "interaction.requested", "agent_id": run.agent_id, "interactions": asked}
+        return [_row(delivery, (*place, run.last_seq * PARTS), told, now)] if asked else ()
+    if not (words := host_words(end)):
+        return ()
+    parts = _parts(words, delivery)
+    about = {"type": "message.completed", "message_id": f"{run.run_id}.{run.last_seq}", "agent_id": run.agent_id}
+    return [
+        _row(
+            delivery,
+            (*place, run.last_seq * PARTS + number),
+            {**about, "part": number + 1, "parts": len(parts), "text": part},
+            now,
+        )
+        for number, part in enumerate(parts)
+    ]
+
+
+def _no_answer(run: RunRow, delivery: Mapping[str, Any], now: float) -> DeliveryRow:
+    place = (run.workspace_id, run.session_id, run.run_id, run.last_seq * PARTS)
+    told = {"type": f"run.{run.status}", "agent_id": run.agent_id, "code": run.code, "message": run.message}
+    return _row(delivery, place, told, now)
+
+
+def _row(
+    delivery: Mapping[str, Any], place: tuple[str, str, str, int], told: Mapping[str, Any], now: float
+) -> DeliveryRow:
+    workspace_id, session_id, run_id, number = place
+    delivery_id = f"{run_id}.{number:015d}"
+    body: dict[str, Any] = {
+        "delivery_id": delivery_id,
+        **told,
+        "run_id": run_id,
+        "reply_target": delivery.get("reply_target") or {},
+        "timestamp": now,
+    }
+    return DeliveryRow(
+        delivery_id=delivery_id,
+        workspace_id=workspace_id,
+        platform=str(delivery["surface"]),
+        session_id=session_id,
+        run_id=run_id,
+        number=number,
+        body=_encode(body),
+        created_at=now,
+        due_at=now,
+    )
+
+
+def after_failure(attempts: int, now: float, *, retry_after: float | None = None, gone: bool = False) -> float | None:
+    """When to try again after so many attempts; None gives it up. A platform that says when is listened to."""
+    if gone or attempts > len(DELAYS):
+        return None
+    wait = DELAYS[attempts - 1]
+    if retry_after is not None:
+        wait = max(wait, min(retry_after, MAX_RETRY_AFTER))
+    return now + wait

@@ -1,0 +1,1 @@
+"""One run: its input, its context, what its runner says, and what it leaves open."""

@@ -1,0 +1,1 @@
+"""Searching: tokens, ranking, passages, and what a search asks for. Databases answer it in `storage/`."""

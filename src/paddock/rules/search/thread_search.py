@@ -1,0 +1,150 @@
+"""Conversations found by what they are called and what was said in them: the question, the answer, and the words shown
+around a hit. Pure; stores answer it with the tokens of `tokens.py`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.rows import SessionSummary, TranscriptRow
+from paddock.rules.search.tokens import Phrase, fold, matches, phrases_of
+from paddock.rules.values import Value, replace
+
+MAX_QUERY = 200
+MIN_BEGINNING = 3
+"""The last word of a query may be the beginning of one, from this many letters on: people look while they type."""
+SNIPPET_CHARS = 160
+_LEAD = 40
+"""Characters shown before the first hit."""
+
+
+class ThreadQuery(Value, frozen=True):
+    """Conversations of one user of which the title, or one message, holds every phrase; the newest first."""
+
+    workspace_id: str
+    user_id: str
+    phrases: tuple[Phrase, ...]
+    before: int | None = None
+    """Only conversations opened before this number."""
+    archived: bool | None = None
+    limit: int = 50
+
+    def takes(self, row: SessionSummary) -> bool:
+        mine = (row.workspace_id, row.user_id) == (self.workspace_id, self.user_id)
+        return mine and self.archived in (None, row.archived) and (self.before is None or row.number < self.before)
+
+
+class FoundThread(Value, frozen=True):
+    """A conversation, and the newest message that answers; None when only the title does."""
+
+    summary: SessionSummary
+    item: TranscriptRow | None
+
+
+class FoundThreads(Value, frozen=True):
+    """A page of the answer. Not complete while older conversations are still on their way into the index."""
+
+    threads: Sequence[FoundThread]
+    complete: bool = True
+
+
+class Piece(Value, frozen=True):
+    """A stretch of text, and whether it is what was looked for."""
+
+    text: str
+    hit: bool = False
+
+
+def thread_phrases(query: str) -> tuple[Phrase, ...]:
+    """Read what somebody typed; raises HostError(INVALID_ARGUMENT) with a sentence for what cannot be meant."""
+    if not query.strip():
+        raise HostError(ErrorCode.INVALID_ARGUMENT, "query is empty: name at least one word to look for")
+    if len(query) > MAX_QUERY:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"query may have at most {MAX_QUERY} characters")
+    phrases = phrases_of(query)
+    last = () if query[-1].isspace() else phrases_of(query.rsplit(maxsplit=1)[-1])
+    if last and len(last[0].tokens[-1]) >= MIN_BEGINNING:
+        return (*(phrase for phrase in phrases if phrase != last[0]), replace(last[0], prefix=True))
+    return phrases
+
+
+def is_said(row: TranscriptRow) -> bool:
+    """Is it something people see in the conversation? What tools were told is not."""
+    return row.item_type == "message" and row.role in {"user", "assistant"}
+
+
+def titled(summary: SessionSummary, phrases: Sequence[Phrase]) -> bool:
+    return bool(summary.title) and matches(summary.title or "", phrases)
+
+
+def owner_mark(workspace_id: str, user_id: str) -> str:
+    """What every indexed text of a user carries. In a text the sign stands alone, so no text can have it."""
+    return "@" + blake2b(f"{workspace_id}\0{user_id}".encode(errors="surrogatepass"), digest_size=12).hexdigest()
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def snippet(text: str, phrases: Sequence[Phrase]) -> tuple[Piece, ...]:
+    """A line of the text around the first hit, cut into what was looked for and what stands around it."""
+    line = " ".join(text.split())
+    spans = _spans(line, phrases)
+    start = _start(line, spans[0][0]) if spans else 0
+    end = min(len(line), start + SNIPPET_CHARS)
+    pieces = [Piece("…")] if start else []
+    at = start
+    for first, last in spans:
+        if first >= end:
+            break
+        pieces += [Piece(line[at:first])] * (first > at)
+        pieces.append(Piece(line[first : min(last, end)], hit=True))
+        at = min(last, end)
+    return (*pieces, *[Piece(line[at:end])] * (end > at), *[Piece("…")] * (end < len(line)))
+
+
+def _start(line: str, hit: int) -> int:
+    """A little before the hit, at the beginning of a word where there is one."""
+    if hit <= _LEAD:
+        return 0
+    space = line.find(" ", hit - _LEAD, hit)
+    return hit - _LEAD if space < 0 else space + 1
+
+
+def _spans(line: str, phrases: Sequence[Phrase]) -> list[tuple[int, int]]:
+    """Where the tokens of the phrases stand, in order, none overlapping."""
+    folded, places = _places(line)
+    found = sorted(
+        (places[match.start()], places[match.end() - 1] + 1)
+        for pattern in _patterns(phrases)
+        for match in pattern.finditer(folded)
+    )
+    joined: list[tuple[int, int]] = []
+    for first, last in found:
+        if joined and first <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def _places(line: str) -> tuple[str, Sequence[int]]:
+    """The folded text, and where each of its characters comes from."""
+    folded = fold(line)
+    if len(folded) == len(line):
+        return folded, range(len(line))
+    pieces = [(fold(character), at) for at, character in enumerate(line)]
+    return "".join(piece for piece, _ in pieces), [at for piece, at in pieces for _ in piece]
+
+
+def _patterns(phrases: Sequence[Phrase]) -> Iterator[re.Pattern[str]]:
+    for phrase in phrases:
+        *first, last = phrase.tokens
+        yield from (_pattern(token, whole=True) for token in first)
+        yield _pattern(last, whole=not phrase.prefix)
+
+
+def _pattern(token: str, *, whole: bool) -> re.Pattern[str]:
+    word = token.isascii() and token.isalnum()
+    before, after = ("(?<![a-z0-9])" if word else ""), ("(?![a-z0-9])" if word and whole else "")
+    return re.compile(before + re.escape(token) + after)

@@ -1,0 +1,1 @@
+"""Runners that attach from elsewhere: tokens, and who is there."""

@@ -1,0 +1,190 @@
+"""Runners that attach from elsewhere: one-time tokens, one connection each. Carrying the lines is the door's work."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from secrets import token_urlsafe
+from time import monotonic
+from typing import Any, Protocol
+
+import anyio
+import structlog
+
+from paddock.ports import Caller
+from paddock.rules.access.credentials import HOST, Credential
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.runners.installed.manifests import check_manifests, lower, read_permissions
+from paddock.runners.processes.shared import Surroundings
+from paddock.runners.wire.connection import Connection, LineTransport, Peer
+from paddock.runners.wire.errors import HandshakeError, PeerRefusedError
+from paddock_sdk.protocol.ids import PluginId
+from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
+
+TOKEN_SECONDS = 60.0
+MAX_TOKENS = 1000
+MAX_TOKENS_OF_ONE = 100
+"""Of one workspace: no administrator keeps those of another from attaching."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What one token is good for."""
+
+    workspace: str
+    plugin: PluginId
+    expires_at: float
+    by: Credential = HOST
+    """Who made it was let in with this; the runner stays for as long as that counts."""
+    ceiling: AgentRunnerPermissions | None = None
+    """The most its runners may ask for; None: whatever they like, unless the plugin is installed."""
+
+
+class AttachTransport(LineTransport, Protocol):
+    """Carries lines to a runner elsewhere, and can tell it why it is shown out."""
+
+    def close(self, reason: str = "", *, refused: bool = False) -> None:
+        """`refused`: coming back unchanged would not help. A reason without it tells what the runner did wrong."""
+        ...
+
+
+class AttachTokens:
+    """Tokens for one workspace and one plugin, good once and for a minute. Only their hashes are kept, in memory."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._tickets: dict[bytes, Ticket] = {}
+
+    def mint(self, workspace: str, author: str, name: str, permissions: Any = None, *, by: Credential = HOST) -> str:
+        """A fresh token. Raises HostError for a name or permissions that cannot be, or when too many are waiting."""
+        token = f"pda_{token_urlsafe(32)}"
+        self.admit(self.digest_of(token), workspace, author, name, permissions, by=by)
+        return token
+
+    def admit(
+        self,
+        digest: bytes,
+        workspace: str,
+        author: str,
+        name: str,
+        permissions: Any = None,
+        *,
+        by: Credential = HOST,
+    ) -> None:
+        """Let the token of this hash in, once. Raises HostError as `mint` does."""
+        self._drop_expired()
+        theirs = sum(ticket.workspace == workspace for ticket in self._tickets.values())
+        if theirs >= MAX_TOKENS_OF_ONE or len(self._tickets) >= MAX_TOKENS:
+            raise HostError(ErrorCode.RATE_LIMITED, "too many attach tokens are waiting to be used", retryable=True)
+        try:
+            plugin = PluginId(author, name)
+            ceiling = None if permissions is None else read_permissions(permissions)
+        except ValueError as problem:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, str(problem)) from None
+        self._tickets[digest] = Ticket(workspace, plugin, self._clock() + TOKEN_SECONDS, by, ceiling)
+
+    def digest_of(self, token: str) -> bytes:
+        return sha256(token.encode("utf-8", "replace")).digest()
+
+    def redeem(self, token: str) -> Ticket:
+        """Use a token up. Unknown, used and expired ones look the same."""
+        ticket = self._tickets.pop(self.digest_of(token), None)
+        if ticket is None or ticket.expires_at <= self._clock():
+            raise HostError(ErrorCode.UNAUTHENTICATED, "this attach token is not valid (any more); ask for a new one")
+        return ticket
+
+    def _drop_expired(self) -> None:
+        now = self._clock()
+        self._tickets = {key: ticket for key, ticket in self._tickets.items() if ticket.expires_at > now}
+
+
+class AttachedRunner:
+    """One runner program that came to us. Offers its runners once it has shaken hands."""
+
+    def __init__(
+        self,
+        ticket: Ticket,
+        transport: AttachTransport,
+        around: Surroundings,
+        *,
+        ceiling: AgentRunnerPermissions | None,
+        peers: Callable[[], Sequence[str]],
+        on_ready: Callable[["AttachedRunner"], None],
+        on_gone: Callable[["AttachedRunner"], None],
+    ) -> None:
+        self.ticket = ticket
+        self.manifests: Mapping[str, AgentRunnerManifest] = {}
+        self._around = around
+        self._peers = peers
+        self._ceiling = lower(ticket.ceiling, ceiling)
+        self._on_ready = on_ready
+        self._on_gone = on_gone
+        self._transport = transport
+        caller = Caller(str(ticket.plugin), f"{ticket.plugin}#{next(around.numbers)}")
+        self.connection = Connection(
+            Peer(
+                transport,
+                caller,
+                around.handler,
+                kill=self._kill,
+                on_foreign=around.on_foreign,
+                on_overload=around.on_overload,
+            )
+        )
+        self._introduction = asyncio.create_task(self._introduce())
+
+    @property
+    def let_in_by(self) -> Credential:
+        return self.ticket.by
+
+    def feed_line(self, line: bytes) -> None:
+        self.connection.feed_line(line)
+
+    def end(self, code: str = "runner.crashed", message: str = "the attached runner disconnected") -> None:
+        """The other side is gone, or we are: its runs end with it."""
+        self._let_go(code, message)
+
+    def tell_peers(self) -> None:
+        """Which other hosts there are now; who still shakes hands hears it there."""
+        if self.manifests and not self.connection.closed:
+            self.connection.notify("peers", {"peers": list(self._peers())})
+
+    async def introduced(self) -> None:
+        """Wait until it has shaken hands and its runners are known, or it was let go."""
+        await asyncio.shield(self._introduction)
+
+    async def _kill(self) -> None:
+        """The connection broke the rules; it knows which."""
+        self._let_go("runner.protocol_error", self.connection.reason, why=self.connection.reason)
+
+    def _refuse(self, why: str) -> None:
+        log.warning("runner.attach_refused", plugin=str(self.ticket.plugin), reason=why)
+        self._let_go("runner.refused", why, why=why, refused=True)
+
+    def _let_go(self, code: str, message: str, *, why: str = "", refused: bool = False) -> None:
+        self._on_gone(self)
+        self.connection.end(code, message)
+        self._transport.close(why, refused=refused)
+
+    async def _introduce(self) -> None:
+        plugin = self.ticket.plugin
+        try:
+            with anyio.fail_after(self._around.start_seconds):
+                await self.connection.open((plugin.author, plugin.name), self._around.introduction, peers=self._peers())
+                offered = await self.connection.list_runners()
+        except TimeoutError:
+            self._refuse(f"it did not introduce itself within {self._around.start_seconds:g} seconds")
+            return
+        except (HandshakeError, PeerRefusedError) as problem:
+            if not self.connection.closed:
+                self._refuse(str(problem))
+            return
+        listing = check_manifests(str(plugin), offered, self._ceiling)
+        if listing.why_none:
+            self._refuse(listing.why_none)
+            return
+        self.manifests = listing.runners
+        self._on_ready(self)
+        log.info("runner.attached", plugin=str(plugin), workspace=self.ticket.workspace, runners=list(self.manifests))

@@ -1,0 +1,64 @@
+"""Which plugins this host may start: installed ones, those in further directories, and those that come with it.
+
+One bad plugin never hides the others. Starts nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import structlog
+
+from paddock.runners.installed.plugins import Plugin, PluginError, load_plugin, load_plugins
+from paddock.runners.packages import InstalledPlugins
+
+__all__ = ["Catalog", "Plugin", "PluginError", "load_plugin", "load_plugins"]
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The plugins a host may start, by author/name."""
+
+    plugins: Mapping[str, Plugin] = field(default_factory=dict[str, Plugin])
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Installed plugins that must not be loaded, and why."""
+
+    @classmethod
+    def load(cls, *, installed: Path, further: Iterable[Path] = (), built_in: Path | None = None) -> "Catalog":
+        """What is installed wins over what lies in further directories, and both over what comes with the host.
+
+        Raises PackageError when the list of installed plugins cannot be read.
+        """
+        own = built_in or _official_runners()
+        left_out: dict[str, str] = {}
+        found: dict[str, Plugin] = {plugin.id: plugin for plugin in _installed(installed.parent, left_out)}
+        for directory in (*further, *([own] if own else [])):
+            for plugin in load_plugins(directory):
+                if found.setdefault(plugin.id, plugin) is not plugin:
+                    log.info("plugin.shadowed", plugin=plugin.id, directory=str(plugin.directory))
+        return cls(found, left_out)
+
+
+def _installed(data: Path, left_out: dict[str, str]) -> Iterator[Plugin]:
+    """Installed plugins whose tree is still the one a person agreed to, with the ceiling agreed to then."""
+    packages = InstalledPlugins(data)
+    for entry in packages.list():
+        try:
+            if problem := packages.problem(entry):
+                raise PluginError(problem)
+            plugin = load_plugin(packages.directory(entry.plugin))
+        except PluginError as problem:
+            log.warning("plugin.left_out", plugin=entry.plugin, reason=str(problem))
+            left_out[entry.plugin] = str(problem)
+        else:
+            python = packages.python(entry)
+            yield replace(plugin, ceiling=entry.asked, python=python, installed_at=entry.installed_at)
+
+
+def _official_runners() -> Path | None:
+    """Where the runners that come with the host lie. They are found, never imported."""
+    spec = find_spec("paddock_runners")
+    return Path(spec.origin).parent if spec and spec.origin else None

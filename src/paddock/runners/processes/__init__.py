@@ -1,0 +1,1 @@
+"""Runner processes: planned, started, watched, restarted and stopped for certain."""

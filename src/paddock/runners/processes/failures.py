@@ -1,0 +1,94 @@
+"""The failures of one plugin's processes: they are counted here, and decide who has to wait before the next start."""
+
+from collections import deque
+from collections.abc import Callable
+
+import anyio
+import structlog
+
+from paddock.rules.run.restart import (
+    APART_SECONDS,
+    NOBODY,
+    WINDOW_SECONDS,
+    Failure,
+    LeaveDown,
+    apart_for,
+    counts_against,
+    left_down_for,
+    rest_for,
+)
+from paddock.runners.wire.errors import StartError
+
+LOGGED = "; the host's log tells why"
+MAX_KEPT = 500
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Failures:
+    """A record of one plugin's failures, as long as they matter."""
+
+    def __init__(self, plugin: str, clock: Callable[[], float]) -> None:
+        self._plugin = plugin
+        self._clock = clock
+        self._kept: deque[Failure] = deque(maxlen=MAX_KEPT)
+        self._start_failed: dict[frozenset[str], tuple[float, StartError]] = {}
+        """When the last start failed, and how, by whom it counts against; taken out when one worked."""
+
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
+    def count(self, reason: str, workspaces: frozenset[str] = NOBODY) -> None:
+        """Count one against these workspaces, or against everybody. `reason` is for whoever runs the host."""
+        now = self._clock()
+        while self._kept and now - self._kept[0].at > APART_SECONDS:
+            self._kept.popleft()
+        self._kept.append(Failure(now, workspaces, reason))
+        unhealthy = isinstance(rest_for(self._kept, next(iter(workspaces), None), now=now), LeaveDown)
+        log.warning("runner.failed", plugin=self._plugin, reason=reason, unhealthy=unhealthy)
+
+    def start_failed(self, error: StartError, workspaces: frozenset[str]) -> None:
+        now = self._clock()
+        recent = {whose: one for whose, one in self._start_failed.items() if now - one[0] < WINDOW_SECONDS}
+        self._start_failed = recent | {workspaces: (now, error)}
+
+    def start_worked(self, workspaces: frozenset[str]) -> None:
+        self._start_failed.pop(workspaces, None)
+
+    async def wait(self, workspace: str | None) -> None:
+        """Wait until a process may be started for this workspace. Raises StartError when it is left down for now."""
+        if (refusal := self.refusal(workspace)) is not None:
+            raise refusal
+        await anyio.sleep(rest_for(self._kept, workspace, now=self._clock()).seconds)
+
+    def refusal(self, workspace: str | None) -> StartError | None:
+        """Return why no process is started for this workspace, if it is left down for now."""
+        if not isinstance(rest_for(self._kept, workspace, now=self._clock()), LeaveDown):
+            return None
+        last = next((each for each in reversed(self._kept) if counts_against(each, workspace)), self._kept[-1])
+        return StartError("runner.unhealthy", f"{self._plugin} keeps failing{LOGGED}", last.reason)
+
+    def trouble(self, workspace: str) -> StartError | None:
+        """Return why a run of this workspace would not begin now: it is left down, or did not start a moment ago."""
+        if (refusal := self.refusal(workspace)) is not None:
+            return refusal
+        for whose in (frozenset({workspace}), NOBODY):
+            at, error = self._start_failed.get(whose, (0.0, None))
+            if error is not None and self._clock() - at < WINDOW_SECONDS:
+                return error
+        return None
+
+    def any_trouble(self) -> bool:
+        """Whether it is left down for anybody, or did not start a moment ago."""
+        if self.refusal(None) is not None or self.left_down_for():
+            return True
+        now = self._clock()
+        return any(now - at < WINDOW_SECONDS for at, _ in self._start_failed.values())
+
+    def apart_for(self, workspace: str) -> float:
+        """Return for how many seconds this workspace gets processes of its own."""
+        return apart_for(self._kept, workspace, now=self._clock()) if self._kept else 0.0
+
+    def left_down_for(self) -> tuple[str, ...]:
+        """The workspaces that it is left down for alone."""
+        return tuple(left_down_for(self._kept, now=self._clock())) if self._kept else ()

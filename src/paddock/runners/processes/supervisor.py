@@ -1,0 +1,385 @@
+"""One plugin's processes: started on demand, shared by many runs or one for each, restarted as the rules say.
+
+A run that cannot have a process hears so at once; nothing is tried twice behind its back.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import structlog
+
+from paddock.ports import ANYWHERE, Caller, Placement, RunListener
+from paddock.rules.run.restart import NOBODY
+from paddock.runners.installed.manifests import Listing, check_manifests
+from paddock.runners.installed.plugins import OPEN, Place, Plugin
+from paddock.runners.processes.failures import LOGGED, Failures
+from paddock.runners.processes.prewarming import Spares
+from paddock.runners.processes.process import AT_ONCE, RunnerProcess, Worker
+from paddock.runners.processes.shared import Surroundings
+from paddock.runners.wire.connection import Connection, Peer
+from paddock.runners.wire.errors import HandshakeError, PeerRefusedError, StartError
+from paddock.runners.wire.runs import Run
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
+
+SHUTDOWN = ("host_shutdown", "the host is shutting down")
+REPLACED = "runner.replaced"
+APART_CHECK_SECONDS = 5.0
+
+State = Literal["stopped", "starting", "ready", "unhealthy"]
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Supervisor:
+    """Keeps one plugin running."""
+
+    def __init__(self, plugin: Plugin, around: Surroundings) -> None:
+        self.plugin = plugin
+        self.detail = ""
+        """What went wrong last, for whoever runs the host; empty when nothing did."""
+        self._around = around
+        self._manifests: dict[str, AgentRunnerManifest] | None = None
+        self._listing = Listing()
+        self._workers: set[Worker] = set()
+        self._starts: set[asyncio.Task[None]] = set()
+        self._shared_starts: dict[Place, asyncio.Task[None]] = {}
+        self.failures = Failures(plugin.id, around.clock)
+        self._usual = self._place_for(ANYWHERE)
+        self._spares = Spares(around.spare_seconds, start=self._keep_some_ready, give_up=self._give_up_spares)
+        self._chores: set[asyncio.Task[None]] = set()
+        self._coming = 0
+        """Runs on their way to a process."""
+        self._quieter = asyncio.Event()
+        """A run is over, or did not begin."""
+        self._stopped: tuple[str, str] | None = None
+        """Why nothing is started any more."""
+
+    # --- what the gateway asks ------------------------------------------------------------------------------------
+
+    async def manifests(self) -> Mapping[str, AgentRunnerManifest]:
+        """Its runners; starts a process if they are not known yet. Raises StartError."""
+        while self._manifests is None:
+            await self._one_more(self._usual, shared=True)
+        return self._manifests
+
+    def known_manifests(self) -> Mapping[str, AgentRunnerManifest] | None:
+        """Its runners, if they are known already."""
+        return self._manifests
+
+    def why_missing(self, runner_id: str) -> str:
+        """Why there is no such runner, if its own manifest or the plugin's last failure tells."""
+        of_others = self._listing.why_none
+        return self._listing.unlisted.get(runner_id) or (self.detail if self.detail != of_others else "")
+
+    def state(self, workspace: str | None = None) -> State:
+        """Its state for one workspace; for whoever runs the host it is unhealthy when it is for any."""
+        if self.failures and (
+            self.failures.refusal(workspace) is not None or (workspace is None and self.failures.left_down_for())
+        ):
+            return "unhealthy"
+        if any(worker.usable for worker in self._workers):
+            return "ready"
+        return "starting" if self._starts else "stopped"
+
+    def pid(self) -> int | None:
+        return next((worker.process.pid for worker in self._workers if worker.usable), None)
+
+    def start_at_once(
+        self,
+        manifest: AgentRunnerManifest,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
+    ) -> Run | None:
+        """Hand a run to a process that is ready for it; None when that would have to be waited for."""
+        worker = self._with_room(self._place_for(placement), placement.workspace)
+        if worker is None or not worker.connection.flowing:
+            return None
+        self._serves(worker, run_id, placement)
+        run = worker.connection.begin_run(manifest.id, manifest.name, run_id, context, listener, placement.secrets)
+        if not run.live:
+            self._run_over(worker.process)
+        return run
+
+    async def start_run(
+        self,
+        manifest: AgentRunnerManifest,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
+    ) -> Run:
+        """Hand a run to a process. Raises StartError when there is none to be had."""
+        self._coming += 1
+        try:
+            return await self._bring(manifest, run_id, context, listener, placement)
+        finally:
+            self._coming -= 1
+            self._quieter.set()
+
+    async def _bring(
+        self,
+        manifest: AgentRunnerManifest,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement,
+    ) -> Run:
+        place = self._place_for(placement)
+        while (worker := self._with_room(place, placement.workspace)) is None:
+            waited_for = place in self._shared_starts and self._spares.may_await(placement.workspace)
+            shared = self._limit(place) != 1 or waited_for
+            await self._one_more(place, shared=shared, workspace=placement.workspace)
+        self._serves(worker, run_id, placement)
+        try:
+            connection, secrets = worker.connection, placement.secrets
+            run = await connection.start_run(manifest.id, manifest.name, run_id, context, listener, secrets)
+        except asyncio.CancelledError:
+            worker.served -= 1  # it never began
+            raise
+        if not run.live:
+            self._run_over(worker.process)
+        return run
+
+    def _serves(self, worker: Worker, run_id: str, placement: Placement) -> None:
+        if not worker.served and worker.place == self._usual:
+            self._spares.taken(placement.workspace)
+        worker.serves(run_id, placement.workspace)
+
+    async def retire(self, seconds: float) -> None:
+        """Another is in its place: what runs may finish within this time, then nothing of it stays."""
+        with anyio.move_on_after(seconds):
+            while self._stopped is None and self.busy:
+                self._quieter.clear()
+                await self._quieter.wait()
+        await self.stop(REPLACED, "its plugin was replaced or removed, and the run did not end in time")
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._coming or any(worker.connection.live_runs for worker in self._workers))
+
+    async def stop(self, code: str = SHUTDOWN[0], message: str = SHUTDOWN[1]) -> None:
+        """End every run and every process of this plugin."""
+        self._stopped = (code, message)
+        self._spares.stop()
+        self._quieter.set()
+        starts, workers = list(self._starts), list(self._workers)
+        for start in starts:
+            start.cancel()
+        await asyncio.gather(*starts, *(self._dismiss(each, code, message) for each in workers), return_exceptions=True)
+        await asyncio.gather(*(each.watch for each in workers if each.watch), return_exceptions=True)
+
+    # --- workers --------------------------------------------------------------------------------------------------
+
+    def _place_for(self, placement: Placement) -> Place:
+        """Where a run goes: at L0 all processes are alike; a confined one sees what its run was given.
+
+        A workspace whose run was in a crash lately shares no process with others.
+        """
+        place = OPEN
+        if "L1" in (self.plugin.isolation, self._around.isolation, placement.isolation):
+            directory = None if placement.directory is None else Path(placement.directory)
+            place = Place("L1", directory, placement.directory_is_ours, tuple(map(Path, placement.visible)))
+        if self._limit(place) == 1:
+            return replace(place, conversation=placement.conversation) if place.level == "L1" else place
+        apart = bool(self.failures) and self.failures.apart_for(placement.workspace) > 0
+        return replace(place, apart=placement.workspace) if apart else place
+
+    def _limit(self, place: Place) -> int:
+        """A process that sees the directory of one run is not kept for others."""
+        return self.plugin.runs_per_process if place.directory is None else 1
+
+    def _with_room(self, place: Place, workspace: str) -> Worker | None:
+        limit = self._limit(place)
+        if limit == 1 and place == self._usual and not self._spares.may_take(workspace, len(self._ready())):
+            return None
+        for each in self._workers:
+            if each.usable and (not limit or each.served < limit) and (each.place is place or each.place == place):
+                return each
+        return None
+
+    def _ready(self) -> list[Worker]:
+        """Processes that wait for their first run."""
+        return [each for each in self._workers if each.usable and not each.served and each.place == self._usual]
+
+    async def _one_more(self, place: Place, *, shared: bool, workspace: str | None = None) -> None:
+        """Start a process and wait until it is ready; whoever may share it waits for the same one."""
+        start = self._shared_starts.get(place) if shared else None
+        if start is None or start.done():
+            start = asyncio.create_task(self._start_worker(place, workspace))
+            self._starts.add(start)
+            start.add_done_callback(self._start_ended)
+            if shared:
+                self._shared_starts[place] = start
+        try:
+            await asyncio.shield(start)
+        except asyncio.CancelledError:
+            if start.cancelled():
+                raise StartError(*(self._stopped or SHUTDOWN)) from None
+            if not shared:
+                start.cancel()  # nobody else waits for it, and an idle process would stay for ever
+            raise
+
+    def _start_ended(self, start: "asyncio.Task[None]") -> None:
+        self._starts.discard(start)
+        self._shared_starts = {place: one for place, one in self._shared_starts.items() if one is not start}
+        if not start.cancelled():
+            start.exception()  # heard by whoever waited; if nobody does any more, `detail` tells
+
+    async def _start_worker(self, place: Place, workspace: str | None) -> None:
+        if self._stopped:
+            raise StartError(*self._stopped)
+        blamed = NOBODY if workspace is None or place == self._usual else frozenset({workspace})
+        try:
+            await self.failures.wait(workspace)
+            with anyio.fail_after(self._around.start_seconds):
+                await self._launch(place, blamed)
+        except TimeoutError:
+            reason = f"it was not ready within {self._around.start_seconds:.0f} seconds"
+            raise self._failed_start(reason, blamed=blamed) from None
+        self.failures.start_worked(blamed)
+        self.detail = self._listing.why_none
+
+    async def _launch(self, place: Place, blamed: frozenset[str]) -> None:
+        """Start a process, shake hands, and put it to work. A failure counts against `blamed`, or everybody."""
+        try:
+            await self._around.check_network(self.plugin, place)
+            launch = await anyio.to_thread.run_sync(self._around.plan, self.plugin, place)
+            process = await RunnerProcess.start(launch, self._around.leftovers)
+        except StartError as problem:
+            self.detail = problem.detail
+            self.failures.start_failed(problem, blamed)
+            raise
+        except OSError as problem:
+            raise self._failed_start("its process could not be started", str(problem), blamed) from None
+        worker = Worker(process, self._connect(process), place)
+        worker.watch = asyncio.create_task(self._watch(worker))
+        self._workers.add(worker)
+        try:
+            await self._introduce(worker.connection)
+        except (HandshakeError, PeerRefusedError) as problem:
+            quoted = problem.quoted or worker.process.last_line()
+            raise self._failed_start(worker.connection.reason or str(problem), quoted, blamed) from None
+        else:
+            worker.ready = True
+            if self._limit(place) == 1:
+                self._spares.ready(ahead=place in self._shared_starts)
+            if place.apart is not None:
+                self._end_apart(worker, place.apart)
+        finally:
+            if not worker.ready:
+                await self._kill(process)
+
+    def _connect(self, process: RunnerProcess) -> Connection:
+        caller = Caller(self.plugin.id, f"{self.plugin.id}#{next(self._around.numbers)}")
+        peer = Peer(
+            transport=process,
+            caller=caller,
+            handler=self._around.handler,
+            kill=lambda: self._kill(process),
+            drained=process.drained,
+            flowing=process.flowing,
+            on_run_over=lambda: self._run_over(process),
+            on_foreign=self._around.on_foreign,
+            on_overload=self._around.on_overload,
+        )
+        connection = Connection(peer)
+        process.on_output = connection.feed
+        process.on_stall = lambda reason: connection.fail("runner.protocol_error", reason)
+        return connection
+
+    async def _introduce(self, connection: Connection) -> None:
+        """Shake hands, and learn what it offers if that is not known yet."""
+        await connection.open((self.plugin.author, self.plugin.name), self._around.introduction)
+        if self._manifests is None:
+            offered = await connection.list_runners()
+            listing = check_manifests(self.plugin.id, offered, self.plugin.ceiling)
+            self._manifests, self._listing = listing.runners, listing
+
+    # --- ends -----------------------------------------------------------------------------------------------------
+
+    async def _watch(self, worker: Worker) -> None:
+        """Stay with one process until nothing of it is left."""
+        await worker.process.finished()
+        worker.connection.end("runner.crashed", f"the runner process is gone: {worker.process.ending()}")
+        if worker.connection.lost and not worker.dismissed:
+            self._count_failure(_with(worker.process.ending(), worker.process.last_line()), worker.connection.lost)
+        await worker.process.gone()
+        self._workers.discard(worker)
+
+    def _failed_start(self, reason: str, quoted: str = "", blamed: frozenset[str] = NOBODY) -> StartError:
+        """`quoted`: words of the program or of the system, which only whoever runs the host is told."""
+        self._count_failure(_with(reason, quoted), blamed)
+        logged = LOGGED if quoted else ""
+        error = StartError("runner.start_failed", f"{self.plugin.id} did not start: {reason}{logged}", self.detail)
+        self.failures.start_failed(error, blamed)
+        return error
+
+    def _count_failure(self, reason: str, workspaces: frozenset[str]) -> None:
+        """`reason` is for whoever runs the host."""
+        self.detail = reason
+        self.failures.count(reason, workspaces)
+
+    def _worker_of(self, process: RunnerProcess) -> Worker | None:
+        return next((worker for worker in self._workers if worker.process is process), None)
+
+    async def _kill(self, process: RunnerProcess) -> None:
+        if (worker := self._worker_of(process)) is not None:
+            if worker.connection.broken and worker.connection.lost and not worker.dismissed:
+                self._count_failure(worker.connection.reason, worker.connection.lost)
+            worker.dismissed = True
+            worker.connection.end("runner.crashed", "the runner process was stopped")
+        await process.stop(AT_ONCE)
+
+    def _run_over(self, process: RunnerProcess) -> None:
+        """A process that has served its number of runs goes when the last of them is over."""
+        self._quieter.set()
+        worker = self._worker_of(process)
+        limit = self._limit(worker.place) if worker is not None else 0
+        if worker is None or not limit or worker.served < limit or worker.connection.live_runs or worker.dismissed:
+            return
+        self._replace(worker)
+        if limit == 1 and worker.place == self._usual and self._stopped is None:
+            self._spares.run_over(worker.workspace)
+
+    def _replace(self, worker: Worker) -> None:
+        chore = asyncio.create_task(self._dismiss(worker, "runner.crashed", "the process was replaced"))
+        self._chores.add(chore)
+        chore.add_done_callback(self._chores.discard)
+
+    async def _keep_some_ready(self) -> None:
+        """As many as are wanted, one after the other; a start that is under way is one."""
+        while self._stopped is None and not self._starts and len(self._ready()) < self._spares.wanted:
+            try:
+                await self._one_more(self._usual, shared=True)
+            except StartError:  # `detail` tells; who comes next is told
+                self._spares.failed()
+
+    def _end_apart(self, worker: Worker, workspace: str) -> None:
+        """End the process of a workspace that was set apart, once it is back with the others."""
+        if worker not in self._workers or worker.dismissed or self._stopped is not None:
+            return
+        if self.failures.apart_for(workspace) or worker.connection.live_runs:
+            asyncio.get_running_loop().call_later(APART_CHECK_SECONDS, self._end_apart, worker, workspace)
+        else:
+            self._replace(worker)
+
+    def _give_up_spares(self, keep: int) -> None:
+        for worker in self._ready()[keep:]:
+            self._replace(worker)
+
+    async def _dismiss(self, worker: Worker, code: str, message: str) -> None:
+        """End one process politely, but for certain."""
+        worker.dismissed = True
+        worker.connection.request("shutdown", {}, lambda _frame: None)
+        worker.connection.end(code, message)
+        await worker.process.stop()
+
+
+def _with(reason: str, quoted: str) -> str:
+    return f"{reason}; last it said: {quoted}" if quoted else reason
