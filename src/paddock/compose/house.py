@@ -50,7 +50,7 @@ from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
-from paddock.ports.webhooks import Webhooks
+from paddock.ports.platforms import Webhooks
 from paddock.rules.cluster.leases import RESTARTED, WHY
 from paddock.rules.cluster.secret import ClusterSecret
 from paddock.rules.errors import HostError, StorageUnavailableError

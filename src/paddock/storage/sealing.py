@@ -6,7 +6,7 @@ from binascii import Error as NotBase64Error
 
 import msgspec
 
-from paddock.ports.secrets import Owner
+from paddock.ports.definitions import Owner
 from paddock.rules.cluster.secret import ClusterSecret, mark_of
 
 PURPOSE = "sealing"

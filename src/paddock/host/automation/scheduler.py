@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Protocol
 
 import msgspec
 import structlog
@@ -24,7 +23,7 @@ from paddock.ports.automations import AutomationRecords
 from paddock.ports.places import Places
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.rows.automation import AutomationRow, JobClaim, JobFreed, JobGoesOn, JobMoves, TickRow
-from paddock.rules.rows.rows import Apart, AuditRow
+from paddock.rules.rows.rows import AuditRow
 from paddock.rules.run.events import SCHEDULE, RunEvent
 from paddock.rules.schedule.automations import Job, from_body
 from paddock.rules.schedule.schedule import Due, ScheduleError, due
@@ -45,13 +44,9 @@ AGAIN_SECONDS = 5.0
 """When a tick that could not be fired is tried again, here or at another host."""
 
 
-class SchedulerStore(AutomationRecords, Protocol):
-    async def write(self, rows: list[Apart]) -> None: ...
-
-
 class Scheduler:
     def __init__(
-        self, store: SchedulerStore, inbox: Inbox, *, agents: Callable[[], Agents], clock: Callable[[], float]
+        self, store: AutomationRecords, inbox: Inbox, *, agents: Callable[[], Agents], clock: Callable[[], float]
     ) -> None:
         self._store = store
         self._inbox = inbox

@@ -20,7 +20,7 @@ from paddock.host.calls.work import Chunks, Work
 from paddock.host.keeping.audit import Audit
 from paddock.host.runs.live_run import LiveRun
 from paddock.host.runs.runs import Runs
-from paddock.ports import Caller, Records, Unreadable
+from paddock.ports import Caller, ConversationRecords, Unreadable
 from paddock.rules.access.gate import (
     LOOKED_AT,
     Looked,
@@ -102,7 +102,7 @@ class HostCalls:
         self,
         *,
         work: Mapping[str, Work],
-        records: Records,
+        records: ConversationRecords,
         audit: Audit,
         clock: Callable[[], float],
         rates: Rates | None = None,

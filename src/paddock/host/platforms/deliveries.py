@@ -15,9 +15,9 @@ from paddock.host.people.principals import Principal
 from paddock.host.platforms.platforms import POST_SECONDS, Platform, Platforms
 from paddock.host.runs.outcomes import Outcomes
 from paddock.host.streams.bell import Bell, until
-from paddock.ports import Records
+from paddock.ports import DeliveryRecords
 from paddock.ports.places import Places
-from paddock.ports.webhooks import Posted
+from paddock.ports.platforms import Posted
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.platforms.deliveries import after_failure
 from paddock.rules.rows.deliveries import DeliveryAgain, DeliveryClaim, DeliveryOutcome, DeliveryRow
@@ -44,7 +44,7 @@ Address = Callable[[str, str, str], str | None]
 class Deliveries:
     def __init__(
         self,
-        records: Records,
+        records: DeliveryRecords,
         platforms: Platforms,
         *,
         outcomes: Outcomes,

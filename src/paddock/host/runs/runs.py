@@ -17,8 +17,8 @@ from paddock.host.runs.admission import Admission
 from paddock.host.runs.authority import Authority
 from paddock.host.runs.live_run import NOBODY, ActionRequests, LiveRun
 from paddock.host.session.loop import SessionLoop
-from paddock.ports import Placement, Records, RunHandle, RunnerGateway
-from paddock.ports.observing import Observer
+from paddock.ports import ConversationRecords, KeptRecords, Placement, RunHandle, RunnerGateway
+from paddock.ports.runners import Observer
 from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents
 from paddock.rules.access.permissions import Allowance, Grant, RunScope, state_key
 from paddock.rules.errors import ErrorCode, HostError
@@ -67,6 +67,10 @@ START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 _decode = msgspec.json.decode
 
 
+class _Records(ConversationRecords, KeptRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Around(Protocol):
     """What some runs find around themselves besides their context."""
 
@@ -88,7 +92,7 @@ class Runs:
         *,
         gateway: RunnerGateway,
         agents: Callable[[], Agents],
-        records: Records,
+        records: _Records,
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         offered: frozenset[str],

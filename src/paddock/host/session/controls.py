@@ -6,7 +6,7 @@ Also its name and its place among the archived ones. Only whoever it belongs to 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from paddock.host.agents.agents import Agents
 from paddock.host.cluster.forwarding import Control, Owners
@@ -14,7 +14,7 @@ from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.session.loop import SessionLoop
 from paddock.host.session.sessions import Sessions
-from paddock.ports import Records
+from paddock.ports import ConversationRecords, SessionRecords
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow, SessionDetailsRow, SessionSummary
 from paddock.rules.search.thread_search import FoundThreads, ThreadQuery, thread_phrases
@@ -49,6 +49,10 @@ HARMLESS = frozenset({"already_active", "already_open", "already_pending", "alre
 """What was wanted is so, or on its way: not an error."""
 
 
+class _Records(ConversationRecords, SessionRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Answer(Value, frozen=True):
     """What followed from a control: its name, and the words that were said because of it."""
 
@@ -76,7 +80,7 @@ class Controls:
         *,
         sessions: Sessions,
         agents: Callable[[], Agents],
-        records: Records,
+        records: _Records,
         clock: Callable[[], float],
         owners: Owners | None = None,
     ) -> None:

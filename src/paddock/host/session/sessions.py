@@ -6,7 +6,7 @@ Also brings to an end what an earlier owner left unfinished, at start and after 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -22,7 +22,7 @@ from paddock.host.session.needs import Manager, Performer
 from paddock.host.session.restore import STORE_AWAY, remembered, state_of, why_left
 from paddock.host.session.word_quota import WordLimits, Words
 from paddock.host.streams.tails import Tails
-from paddock.ports import Batch, Claim, EventLog, Store
+from paddock.ports import Batch, Claim, ConversationRecords, EventLog, KeepingRecords, SessionRecords
 from paddock.rules.errors import (
     ErrorCode,
     HostError,
@@ -55,6 +55,10 @@ NO_TURN = ""
 """No turn is meant, only the session: it is brought back for its transactions."""
 
 
+class _Records(EventLog, ConversationRecords, SessionRecords, KeepingRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class View(Value, frozen=True):
     """A session as somebody sees it who does not own it."""
 
@@ -68,7 +72,7 @@ class Sessions:
 
     def __init__(
         self,
-        store: Store,
+        store: _Records,
         tails: Tails,
         *,
         performer: Performer,

@@ -17,7 +17,7 @@ from paddock.http_api.ag_ui.events import Peer, SignedUrl, finished, started
 from paddock.http_api.ag_ui.snapshot import MAX_ITEMS, before_run, frame, snapshot
 from paddock.http_api.edge.errors import GUARDED
 from paddock.http_api.streams.run_streams import RunStreams, peer_of, signed_for
-from paddock.ports import Records
+from paddock.ports import ConversationRecords
 from paddock.ports.attachments import Attachments
 from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow
 
@@ -26,7 +26,7 @@ class Standing:
     def __init__(
         self,
         *,
-        records: Records,
+        records: ConversationRecords,
         controls: Controls,
         streams: RunStreams,
         attachments: Attachments,

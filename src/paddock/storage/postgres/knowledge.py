@@ -57,9 +57,9 @@ select chunk_no, sum(term.weight * ts_rank(tokens, term.query)) / ({1 - B} + {B}
 class PostgresWords:
     """The index of words."""
 
-    SOURCE_PART_BYTES = 1_048_576
-    CHUNKS_PER_COMMIT = 64
-    DROPPED_PER_COMMIT = 256
+    SOURCE_PART_BYTES: int = 1_048_576
+    CHUNKS_PER_COMMIT: int = 64
+    DROPPED_PER_COMMIT: int = 256
 
     def add(self, kb_no: int, document_no: int, chunks: Sequence[StoredChunk]) -> Work[None]:
         rows = [(*msgspec.structs.astuple(one.chunk), one.vector) for one in chunks]

@@ -30,9 +30,9 @@ select c.chunk_no, {columns_of(DocumentRow, "d.")}
 class SqliteWords:
     """The index of words. Parts are small, because everybody waits for the one writer."""
 
-    SOURCE_PART_BYTES = 262_144
-    CHUNKS_PER_COMMIT = 16
-    DROPPED_PER_COMMIT = 64
+    SOURCE_PART_BYTES: int = 262_144
+    CHUNKS_PER_COMMIT: int = 16
+    DROPPED_PER_COMMIT: int = 64
 
     def add(self, kb_no: int, document_no: int, chunks: Sequence[StoredChunk]) -> Work[None]:
         for stored in chunks:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from paddock.ports.log import Rows
 from paddock.rules.rows.rows import FeedbackRow, UserRow
 
 
-class UserRecords(Protocol):
-    """Every read is of committed data; written like other rows, by `Records.write`."""
+class PeopleRecords(Rows, Protocol):
+    """Every read is of committed data."""
 
     async def user(self, workspace_id: str, user_id: str) -> UserRow | None: ...
     async def feedback(self, session_id: str, item_ids: Sequence[str]) -> Mapping[str, FeedbackRow]:
