@@ -24,15 +24,15 @@ from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
 from paddock.rules.rows.migrations import Migration
 from paddock.rules.rows.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.storage.postgres import PostgresStore, connection, ownership
-from paddock.storage.postgres.doctor import examine
+from paddock.storage.postgres.commands import examine
 from paddock.storage.postgres.engine import bound
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.reader import Reader
 from paddock.storage.postgres.silence import Silence
-from paddock.storage.shipped import shipped_migrations
 from paddock.storage.tables import TABLES, WRITES
 from paddock.storage.tables.forgetting import OLD
 from paddock.storage.tables.log import FACTS
+from paddock.storage.tables.schema import shipped_migrations
 from postgres_server import Server, a_database, database_of, new_server
 
 pytestmark = pytest.mark.anyio

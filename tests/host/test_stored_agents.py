@@ -19,8 +19,8 @@ from paddock.rules.agents.config import MASK
 from paddock.rules.cluster.secret import ClusterSecret
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AgentRow, ArtifactRow
+from paddock.storage.files.cluster_secret import Sealer
 from paddock.storage.memory import open_memory_store
-from paddock.storage.sealing import Sealer
 
 pytestmark = pytest.mark.anyio
 

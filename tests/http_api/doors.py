@@ -82,9 +82,9 @@ from paddock.rules.cluster.signing import SigningKeys
 from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
+from paddock.storage.files.cluster_secret import Sealer
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
-from paddock.storage.sealing import Sealer
 from paddock.telemetry.metrics import Metrics
 from paddock.tools.calendar import CalendarTools
 from paddock.tools.catalog import ToolCatalog

@@ -28,12 +28,12 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import ERASED, bare, verify
 from paddock.rules.log.retention import DAY, Periods
 from paddock.rules.log.salting import is_salted
-from paddock.storage.files import FileBlobs
+from paddock.storage.files.local import FileBlobs
+from paddock.storage.files.verifying import look
 from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME
-from paddock.storage.verifying import look
 
 pytestmark = pytest.mark.anyio
 

@@ -30,7 +30,7 @@ from paddock.runners.installed.shared_plugins import SharedPlugins
 from paddock.runners.packages import InstalledPlugins
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import hosts_in
-from paddock.storage.files import FileBlobs
+from paddock.storage.files.local import FileBlobs
 
 log = structlog.get_logger("paddock.cluster")
 
@@ -77,7 +77,7 @@ def keep_in_step(settings: Settings, peers: Peers | None, stored: StoredAgents, 
     if peers is None:
         return
     if settings.shares_signing_keys:
-        from paddock.storage.postgres.signing_keys import agree
+        from paddock.storage.postgres.commands import agree
 
         peers.on_change.append(lambda: agree(settings.store, settings.signing_file))
     if settings.artifacts == EMBEDDED:
@@ -135,6 +135,6 @@ def blobs_of(settings: Settings) -> Blobs:
     if settings.artifacts == "embedded":
         return FileBlobs(settings.data / "blobs")
     with needed_for("keeping files in S3"):
-        from paddock.storage.s3 import S3Blobs
+        from paddock.storage.files.s3 import S3Blobs
 
     return S3Blobs(settings.artifacts, beside=Path(settings.data) / "blobs")

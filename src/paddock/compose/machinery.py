@@ -42,7 +42,7 @@ from paddock.host.session.word_quota import WordLimits
 from paddock.http_api.mcp.door import McpDoor
 from paddock.rules.access.limits import Rates
 from paddock.runners.gateway import Gateway
-from paddock.storage.sealing import Sealer
+from paddock.storage.files.cluster_secret import Sealer
 from paddock.telemetry.metrics import Metrics
 from paddock.telemetry.together import Together
 

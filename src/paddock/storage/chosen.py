@@ -7,7 +7,7 @@ from paddock.ports.hosts import Hosts
 from paddock.ports.knowledge import KnowledgeStore
 from paddock.rules.agents.addresses import is_postgres
 from paddock.rules.agents.extras import needed_for
-from paddock.storage.lock import host_id
+from paddock.storage.files.lock import host_id
 
 
 def store_at(address: str, directory: Path, *, serving: bool = False, url: str = "") -> Store:

@@ -11,7 +11,7 @@ from paddock.ports.artifacts import Blobs
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rebuilding import Difference
 from paddock.settings import Settings
-from paddock.storage.verifying import Looked
+from paddock.storage.files.verifying import Looked
 
 PIECE = 1024 * 1024
 Found = TypeVar("Found")
@@ -24,14 +24,14 @@ def look(settings: Settings) -> list[Looked]:
 
 def compare(settings: Settings) -> list[Difference]:
     """Every row that is not what the log says."""
-    from paddock.storage.postgres import rebuilding
+    from paddock.storage.postgres import commands as rebuilding
 
     return _all(settings, rebuilding.compare(settings.store))
 
 
 def rebuild(settings: Settings) -> list[Difference]:
     """The same, put right."""
-    from paddock.storage.postgres import rebuilding
+    from paddock.storage.postgres import commands as rebuilding
 
     return _all(settings, rebuilding.rebuild(settings.store))
 
@@ -47,7 +47,7 @@ def _all(settings: Settings, found: AsyncIterator[Found]) -> list[Found]:
 
 
 async def _look(settings: Settings) -> AsyncIterator[Looked]:
-    from paddock.storage.postgres import rebuilding
+    from paddock.storage.postgres import commands as rebuilding
 
     async for session_id, damage in rebuilding.check(settings.store):
         yield Looked("conversation", session_id, f"fact {damage.seq}: {damage.what}" if damage else None)

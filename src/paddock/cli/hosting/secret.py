@@ -6,7 +6,7 @@ from paddock.cli.checks.findings import Finding
 from paddock.rules.cluster.secret import ClusterSecret
 from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
-from paddock.storage.cluster_secret import FILE_NAME, VARIABLE, find, is_there
+from paddock.storage.files.cluster_secret import FILE_NAME, VARIABLE, find, is_there
 
 LOST = "Set it again, or run `paddock keys adopt-secret` and write the settings of agents made over the API again."
 

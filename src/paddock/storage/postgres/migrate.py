@@ -9,8 +9,7 @@ from paddock.rules.rows.migrations import Migration, Refusal, pending
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.engine import run
 from paddock.storage.postgres.ownership import keep_hosts_out
-from paddock.storage.shipped import shipped_migrations
-from paddock.storage.tables.rebuilding import STEPS
+from paddock.storage.tables.schema import STEPS, shipped_migrations
 
 _LOCK = 0x7061_6464_6F63_6B01
 """Which advisory lock means "the schema is being changed"."""

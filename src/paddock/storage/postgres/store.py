@@ -25,12 +25,12 @@ from paddock.storage.postgres.connection import Connection, connect
 from paddock.storage.postgres.engine import PostgresEngine, run
 from paddock.storage.postgres.group import Piece, write_rows
 from paddock.storage.postgres.hosts import PostgresHosts
-from paddock.storage.postgres.indexing import Indexing
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.ownership import own_connection
 from paddock.storage.postgres.reader import Answer, Ask, Reader
+from paddock.storage.postgres.search import Indexing
 from paddock.storage.postgres.silence import Silence
-from paddock.storage.postgres.thread_indexing import ThreadIndexing
+from paddock.storage.postgres.thread_search import ThreadIndexing
 from paddock.storage.postgres.writer import Writer
 from paddock.storage.tables import Records
 from paddock.storage.tables.log import checked

@@ -1,6 +1,5 @@
 """Conversations found by their titles and messages: an index of its own, because the one of `search.py` has only long
-conversations in it. Only the SQL and what it takes to build it; when the index is filled is decided in
-`thread_indexing.py`.
+conversations in it.
 
 The index says which texts hold all the words asked for; whether they stand together, and how a word begins, is looked
 up in the text. Every text carries two marks: its user, and the stretch of conversations it is in. The newest stretches
@@ -8,6 +7,7 @@ are asked first, so a word that somebody uses in every message costs no more tha
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -17,10 +17,11 @@ from paddock.rules.search.thread_search import MIN_BEGINNING, FoundThread, Threa
 from paddock.rules.search.tokens import Phrase, matches, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.postgres.connection import Connection
+from paddock.storage.postgres.reader import Reader
 from paddock.storage.postgres.texts import escaped_column
+from paddock.storage.search.thread_filling import ThreadFilling, Whose
 from paddock.storage.tables.conversations import ITEMS, PRESENT
 from paddock.storage.tables.sessions import SUMMARIZED
-from paddock.storage.thread_filling import Whose
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 STRETCH = 128
@@ -207,3 +208,35 @@ class _Search:
             self.found.append(FoundThread(summary, item))
             return True
         return False
+
+
+# --- when the index is filled ----------------------------------------------------------------------------------------
+
+PART = 32
+"""Conversations per commit."""
+_NO_END = 1 << 62
+
+
+class ThreadIndexing(ThreadFilling):
+    """Fills the index when a user looks for something, and never before.
+
+    Other hosts write too, so every search looks for what is missing of its user's conversations and has it put in, the
+    newest first.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__()
+        self._reader = reader
+
+    async def look_up(self, query: ThreadQuery) -> Sequence[FoundThread]:
+        return await self._reader.ask(partial(find, query=query))
+
+    async def add_missing(self, whose: Whose) -> None:
+        before = _NO_END
+        look = partial(behind_of, whose=whose, limit=PART)
+        while behind := await self._reader.ask(partial(look, before=before)):
+            before = behind[-1].session_no
+            while behind:
+                add = partial(add_part, whose=whose, behind=behind)
+                async with self.turn_of(whose):
+                    behind = await self._reader.perform(add, durably=False)

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.migrations import Migration, Refusal, pending
-from paddock.storage.shipped import shipped_migrations
 from paddock.storage.sqlite.connection import Connection
 from paddock.storage.sqlite.engine import run
-from paddock.storage.tables.rebuilding import STEPS
+from paddock.storage.tables.schema import STEPS, shipped_migrations
 
 _VERSIONS = """
 create table if not exists schema_version (

@@ -3,16 +3,18 @@
 Every item also carries a mark of its conversation, and every search asks for it: the index looks for the next item that
 has all the words, however far away that is, and without the mark it would walk through the conversations before this
 one when words are frequent and never meet.
-Only the SQL and what it takes to build it; when a conversation gets into the index is decided in `indexing.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from paddock.rules.rows.rows import TranscriptRow
 from paddock.rules.search.history_search import TranscriptQuery
 from paddock.rules.search.tokens import Phrase, tokens_of
 from paddock.rules.values import Value
+from paddock.storage.search.in_parts import InParts
 from paddock.storage.sqlite.connection import Connection, Cursor
+from paddock.storage.sqlite.pool import ReaderPool
 from paddock.storage.tables.conversations import ITEMS, PRESENT
 from paddock.storage.tables.statements import Values
 
@@ -151,3 +153,52 @@ def _marks(count: int) -> str:
 def expression(phrases: Sequence[Phrase], *, joined: str = " AND ") -> str:
     """Phrases as a full-text expression. Tokens hold no quotes, so nothing in them can be an operator."""
     return joined.join(f'"{" ".join(phrase.tokens)}"{" *" if phrase.prefix else ""}' for phrase in phrases)
+
+
+# --- when a conversation gets into the index -------------------------------------------------------------------------
+
+ENOUGH = 256
+MAX_TAIL = 512
+PART = 64
+"""Items per commit: bounds how long the event loop is kept from its other business."""
+
+Perform = Callable[[Callable[[Cursor], None]], Awaitable[None]]
+"""Do something inside the next commit, and wait for it."""
+
+
+class Indexing(InParts):
+    """Puts conversations into the index in small parts.
+
+    A search reads up to `MAX_TAIL` items one by one, and when more are missing (after an upgrade, or a restart that
+    forgot the counts) it has them indexed first.
+    """
+
+    def __init__(self, pool: ReaderPool, perform: Perform) -> None:
+        super().__init__(ENOUGH)
+        self._pool = pool
+        self._perform = perform
+
+    async def find(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
+        found = await self._pool.ask(partial(_find_when_ready, session_id=session_id, query=query))
+        if found is None:
+            await self.catch_up(session_id)
+            found = await self._pool.ask(partial(find, session_id=session_id, query=query))
+        return found
+
+    async def workspace_of(self, session_id: str) -> str | None:
+        return await self._pool.ask(partial(workspace_of, session_id=session_id))
+
+    async def add_part(self, session_id: str) -> bool:
+        part = await self._pool.ask(partial(next_part, session_id=session_id, size=PART))
+        if part is None:
+            return False
+        await self._perform(part.write)
+        return len(part.items) == PART
+
+
+def _find_when_ready(connection: Connection, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow] | None:
+    """The answer, or None when too much is missing from the index to be read item by item."""
+    place = place_of(connection, session_id)
+    if place is not None and missing(connection, place, MAX_TAIL + 1) > MAX_TAIL:
+        return None
+    return find(connection, session_id, query)

@@ -1,12 +1,12 @@
 """The embedded store behind the `Store` port: gives out epochs, hands writes to the writer, reads what is committed.
 
-One process owns the file (see `paddock.storage.lock`). Epochs are the boot number and a counter, so a claim writes
-nothing and an owner from before a restart is stale for ever.
+One process owns the file (`files/lock.py`). Epochs are the boot number and a counter, so a claim writes nothing and an
+owner from before a restart is stale for ever.
 """
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import anyio
@@ -19,26 +19,85 @@ from paddock.rules.log.chain import Damage, Head
 from paddock.rules.rows.rows import Apart, AuditRow, TranscriptRow
 from paddock.rules.search.history_search import TranscriptQuery
 from paddock.rules.search.thread_search import FoundThreads, ThreadQuery
-from paddock.storage.lock import make_directory
+from paddock.storage.files.lock import make_directory
 from paddock.storage.lost_answers import is_taken
 from paddock.storage.sqlite.commands import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.engine import SqliteEngine
-from paddock.storage.sqlite.indexing import Indexing
 from paddock.storage.sqlite.known import MOST, KnownSessions
 from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.sqlite.pool import Answer, ReaderPool
-from paddock.storage.sqlite.purging import Purging
-from paddock.storage.sqlite.thread_indexing import ThreadIndexing
+from paddock.storage.sqlite.search import Indexing
+from paddock.storage.sqlite.thread_search import ThreadIndexing
 from paddock.storage.sqlite.writer import Writer
 from paddock.storage.tables import Records
-from paddock.storage.tables.statements import Engine
+from paddock.storage.tables.statements import Engine, HasEngine, Query, Work, ask, value
 
 SWITCH_SECONDS = 0.0005
 """How long a busy event loop may keep the writer waiting for the interpreter; the default of 5 ms starves commits."""
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 _KNOWN = "select session_id from sessions union all select session_id from tombstones limit ?"
 """Sessions that are there, and those that were deleted: both are known."""
+
+
+# --- what was deleted ------------------------------------------------------------------------------------------------
+
+MERGE_PAGES = 500
+"""Pages of the search index that are rewritten in one commit."""
+_NEXT = Query(
+    value, "select session_no from sessions where session_id >= 'deleted:' and session_id < 'deleted;' limit 1"
+)
+_PARTS = (
+    """
+delete from facts where fact_no in (
+  select fact_no from facts where session_no = :number limit :limit) returning 1""",
+    """
+delete from transcript where session_no = :number
+   and seq in (select seq from transcript where session_no = :number limit :limit) returning 1""",
+)
+
+
+def _purge(limit: int) -> Work[int]:
+    found = yield _NEXT()
+    if not found:
+        return 0
+    count, place = 0, {"number": found[0][0], "limit": limit}
+    for sql in _PARTS:
+        count += len((yield ask(sql, **place)))
+    if not count:
+        yield ask("delete from sessions where session_no = :number", **place)
+    return count or 1
+
+
+def _merge(pages: int) -> Work[int]:
+    """One step of rewriting the search indexes, which keep deleted words until then. Done: fewer than two changes."""
+    changed: list[int] = []
+    for index in ("search", "thread_search"):
+        [(before,)] = yield ask("select total_changes()")
+        yield ask(f"insert into {index} ({index}, rank) values ('merge', :pages)", pages=pages)
+        [(after,)] = yield ask("select total_changes()")
+        changed.append(after - before)
+    return max(changed)
+
+
+class Purging(HasEngine):
+    """The part of the embedded store that takes away what was deleted."""
+
+    fold: Callable[[], Awaitable[None]]
+
+    async def purge(self, *, limit: int = 500) -> int:
+        if await self.engine.one(_NEXT) is None:
+            return 0
+        return await self.engine.do(lambda: _purge(limit))
+
+    async def scrub(self) -> None:
+        pages = -MERGE_PAGES  # negative to begin with: all of the index, not only what is due anyway
+        while await self.engine.do(lambda pages=pages: _merge(pages)) >= 2:
+            pages = MERGE_PAGES
+        await self.fold()
+
+
+# --- the store -------------------------------------------------------------------------------------------------------
 
 
 class SqliteStore(Records, Purging):
@@ -180,3 +239,6 @@ class SqliteStore(Records, Purging):
         if len(sessions) <= MOST:
             self._known.fill(sessions)
         return connection, boot_number, reader
+
+
+# ruff: noqa: S608 - the table names are our own, values are always bound

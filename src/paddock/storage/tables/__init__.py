@@ -13,7 +13,6 @@ from paddock.ports import ApiKeyRow
 from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow, ModelUsageRow, ToolCallRow
 from paddock.rules.rows.rows import AgentRow, AuditRow, InboxRow, RunRow, StateRow, TranscriptRow
 from paddock.storage.tables import (
-    approvals,
     automations,
     calendar,
     calls,
@@ -37,8 +36,8 @@ TABLES: Mapping[type, Table] = {
     RunRow: conversations.RUNS,
     ToolCallRow: calls.TOOL_CALLS,
     ModelUsageRow: calls.USAGE,
-    ApprovalRow: approvals.ASKED,
-    ApprovalStepRow: approvals.STEPS,
+    ApprovalRow: calls.ASKED,
+    ApprovalStepRow: calls.STEPS,
     AuditRow: overview.AUDIT,
     StateRow: kept.STATE,
     AgentRow: definitions.AGENTS,
@@ -72,7 +71,7 @@ class Records(
     people.PeopleReads,
     kept.KeptReads,
     calls.CallReads,
-    approvals.ApprovalReads,
+    calls.ApprovalReads,
     automations.AutomationReads,
     deliveries.DeliveryReads,
     calendar.CalendarReads,

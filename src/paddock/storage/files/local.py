@@ -23,7 +23,7 @@ import anyio.to_thread
 
 from paddock.ports.artifacts import Blob
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-from paddock.storage.lock import make_directory
+from paddock.storage.files.lock import make_directory
 
 
 class Hash(Protocol):

@@ -8,7 +8,7 @@ from hashlib import file_digest
 from pathlib import Path
 
 from paddock.rules.values import Value
-from paddock.storage.backup import BLOBS
+from paddock.storage.files.backup import BLOBS
 from paddock.storage.sqlite.commands import check_sessions, is_sound, needed_bytes
 from paddock.storage.sqlite.connection import FILE_NAME
 

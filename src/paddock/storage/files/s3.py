@@ -24,7 +24,7 @@ from obstore.store import S3Store
 
 from paddock.ports.artifacts import Blob
 from paddock.rules.errors import ErrorCode, FilesUnavailableError, HostError, StorageUnavailableError
-from paddock.storage.lock import make_directory
+from paddock.storage.files.lock import make_directory
 
 HEAD_BYTES = 8192
 GRACE = timedelta(minutes=10)
