@@ -12,9 +12,10 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from paddock.models.loading import load_models
 from paddock.rules.access.permissions import Grant, RunScope
 from paddock.rules.agents.model_specs import ModelSpec
 from paddock.rules.people.budgets import Budget
-from paddock.storage.memory import MemoryStore
+from paddock.storage.sqlite import SqliteStore
 from paddock_sdk.protocol.host_calls import ModelsInvokeParams
 
 TARGET = 3.0
@@ -145,12 +146,12 @@ async def _bare(client: aiohttp.ClientSession, url: str) -> int:
 class Gateway:
     """The host's own way to a model, as a runner's host call takes it."""
 
-    def __init__(self, api: str, url: str) -> None:
+    def __init__(self, api: str, url: str, store: SqliteStore) -> None:
         base = url if api == "anthropic" else f"{url}/v1"
         spec = ModelSpec.model_validate({"provider": api, "model": "m", "base_url": base})
         self.catalog = catalog = load_models({"m": spec}, clock=time.time, environ={})
         budget = Budget(tokens_per_day=10**12, calls_at_once=100)
-        budgets = Budgets(MemoryStore(), user=budget, workspace=budget, clock=time.time)
+        budgets = Budgets(store, user=budget, workspace=budget, clock=time.time)
         metering = Metering(catalog, note=lambda _row: None, clock=time.time, budgets=budgets)
         self.calls = ModelCalls(catalog, metering, clock=time.time)
         scope = RunScope("r", "w", "u", "a", "c")
@@ -177,20 +178,30 @@ async def _cpu(read: Callable[[], Awaitable[int]], chunks: int) -> float:
     return spent / chunks * 1e6
 
 
+@asynccontextmanager
+async def _store() -> AsyncIterator[SqliteStore]:
+    with tempfile.TemporaryDirectory() as directory:
+        store = SqliteStore(Path(directory))
+        await store.open()
+        yield store
+        await store.close()
+
+
 async def _measure(chunks: int, rounds: int, pause: float) -> list[Line]:
     lines: list[Line] = []
-    with _server(chunks, pause) as url:
-        for api, path in APIS.items():
-            gateway = Gateway(api, url)
-            async with aiohttp.ClientSession() as client:
-                await gateway.read(), await _bare(client, url + path)  # connections and imports
-                floor_of = partial(_bare, client, url + path)
-                pairs = [(await _cpu(floor_of, chunks), await _cpu(gateway.read, chunks)) for _ in range(rounds)]
-            await gateway.catalog.close()
-            floor, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
-            ratio = statistics.median(one / other for other, one in pairs)
-            name = f"CPU per streamed chunk, {api}: gateway {ours:.1f} us over bare {floor:.1f} us"
-            lines.append(Line(name, f"{ratio:.2f}", f"<= {TARGET:g}", ratio <= TARGET))
+    async with _store() as store:
+        with _server(chunks, pause) as url:
+            for api, path in APIS.items():
+                gateway = Gateway(api, url, store)
+                async with aiohttp.ClientSession() as client:
+                    await gateway.read(), await _bare(client, url + path)  # connections and imports
+                    floor_of = partial(_bare, client, url + path)
+                    pairs = [(await _cpu(floor_of, chunks), await _cpu(gateway.read, chunks)) for _ in range(rounds)]
+                await gateway.catalog.close()
+                floor, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
+                ratio = statistics.median(one / other for other, one in pairs)
+                name = f"CPU per streamed chunk, {api}: gateway {ours:.1f} us over bare {floor:.1f} us"
+                lines.append(Line(name, f"{ratio:.2f}", f"<= {TARGET:g}", ratio <= TARGET))
     return lines
 
 

@@ -1,7 +1,7 @@
 """What every test shares: the event loop that production uses, and one worker for tests that share what is dear."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -9,6 +9,7 @@ import pytest
 
 import reference_servers as servers_of_npm
 import stalled
+from stores import QuickStore, opened
 
 hypothesis.settings.register_profile("busy", deadline=None)  # what a case takes says more of the machine than of it
 hypothesis.settings.load_profile("busy")
@@ -68,3 +69,10 @@ def reference_servers() -> Path:
 @pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, bool]]:
     return "asyncio", {"use_uvloop": True}
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[QuickStore]:
+    """A real store with nothing in it, open."""
+    async with opened(QuickStore()) as store:
+        yield store

@@ -7,20 +7,17 @@ from pathlib import Path
 import pytest
 
 from paddock.ports import Store
-from paddock.storage.memory import open_memory_store
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from postgres_server import a_database
 
-PLUGS = ["memory", "sqlite", "postgres"]
+PLUGS = ["sqlite", "postgres"]
 
 
 @contextmanager
 def open_plug(name: str, directory: Path) -> Iterator[Store]:
     """A store over nothing, to be opened; what it needed is gone afterwards."""
     match name:
-        case "memory":
-            yield open_memory_store()
         case "sqlite":
             yield SqliteStore(directory / "data")
         case _:

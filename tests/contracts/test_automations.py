@@ -123,3 +123,14 @@ async def test_ticks_are_read_from_the_latest_back_and_go_with_their_job(store: 
     await store.write([AutomationGone("j1")])
     assert await store.automation("j1") is None
     assert await store.ticks("j1") == []
+
+
+async def test_a_conversation_says_which_job_talks_in_it(store: Store) -> None:
+    await (await Owner.of(store)).write(said("hello there"))
+    plain = await store.session_summary(SESSION)
+    assert plain is not None
+    assert plain.automation_id is None
+    await store.write([replace(a_job(user=plain.user_id), thread_id=SESSION)])
+    marked = replace(plain, automation_id="j1")
+    assert await store.session_summary(SESSION) == marked
+    assert await store.sessions_of(plain.workspace_id, plain.user_id) == [marked]

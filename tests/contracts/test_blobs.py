@@ -13,7 +13,6 @@ import pytest
 from paddock.ports.artifacts import Blob, Blobs
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.storage.files.local import FileBlobs
-from paddock.storage.memory_blobs import MemoryBlobs
 from s3_server import an_imitation_of_s3
 
 pytestmark = pytest.mark.anyio
@@ -26,12 +25,10 @@ def bucket() -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(params=["memory", "files", "s3"])
+@pytest.fixture(params=["files", "s3"])
 async def blobs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Blobs:
     plug: Blobs
     match request.param:
-        case "memory":
-            plug = MemoryBlobs()
         case "files":
             plug = FileBlobs(tmp_path / "blobs")
         case _:

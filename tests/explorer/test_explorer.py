@@ -53,6 +53,7 @@ ONE_INPUT = replace(SMALL, inputs=1, crashes=0, cancels=0)
         replace(ONE_INPUT, cancels=1, crashes=1, removes=1),
         replace(ONE_INPUT, cancels=1, handovers=1, closes=1),
         replace(ONE_INPUT, handovers=1, removes=1, closes=1),
+        replace(ONE_INPUT, agents=3, handovers=2, crashes=1, switches=1),
         replace(ONE_INPUT, inputs=0, invites=1, switches=1, removes=1, opens=2, closes=1, repeats=1),
         replace(ONE_INPUT, invites=1, closes=1, opens=1),
     ],
@@ -64,6 +65,7 @@ ONE_INPUT = replace(SMALL, inputs=1, crashes=0, cancels=0)
         "remove, cancel, crash",
         "handover, cancel, close",
         "handover, remove, close",
+        "handovers among three, crash, switch",
         "members and doors without a turn",
         "invite, close, open again",
     ],
@@ -156,6 +158,12 @@ def a_confirm_counts_twice(state: SessionState, message: Message) -> tuple[Sessi
     return after, decision
 
 
+def a_failed_heir_stays(state: SessionState, message: Message) -> tuple[SessionState, Decision]:
+    after, decision = step(replace(state, fallback=None), message)
+    kept = state.fallback if after.active_agent_id == state.active_agent_id else after.fallback
+    return replace(after, fallback=kept), decision
+
+
 SABOTAGES: dict[str, tuple[Step, str, int]] = {
     "1 an ended turn ends again": (late_acks_count, "turn/ends-once", 3),
     "2 a cancel before the first word is dropped": (cancel_means_the_speaker, "cancel/means-the-turn", 2),
@@ -191,6 +199,14 @@ def test_each_rule_that_is_taken_away_is_missed_with_a_shortest_trace(name: str)
 
     assert any(broken.startswith(line) for broken in report.broken), report.broken
     assert len(report.trace) == length, report.trace
+
+
+def test_an_agent_that_cannot_start_and_keeps_the_conversation_is_found() -> None:
+    """Apart from the others, because a handover takes many moves: the world is smaller for it."""
+    report = explore(replace(ONE_INPUT, handovers=1), a_failed_heir_stays)
+
+    assert any(broken.startswith("handover/falls-back") for broken in report.broken), report.broken
+    assert len(report.trace) == 6, report.trace
 
 
 @spec("turn/always-ends")

@@ -26,7 +26,6 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.values import replace
 from paddock.runners.wire.connection import Connection, Peer
-from paddock.storage.memory import MemoryStore
 from paddock.storage.postgres import PostgresStore
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from runners.house import News
@@ -248,12 +247,7 @@ class GateHouse:
     async def effects(self) -> object:
         """Everything that is stored, but for the audit: what a refusal must leave as it was."""
         store = self.house.store
-        if isinstance(store, MemoryStore):
-            kept: object = {name: repr(value) for name, value in vars(store).items() if name != "_audit"}
-        elif isinstance(store, PostgresStore):
-            kept = await _database(store)
-        else:
-            kept = _tables(self.directory)
+        kept = await _database(store) if isinstance(store, PostgresStore) else _tables(self.directory)
         return kept, list(self.answers.effects)
 
 

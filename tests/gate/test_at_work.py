@@ -21,9 +21,9 @@ from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow, SessionRow
 from paddock.rules.values import replace
 from paddock.runners.wire import calls as runner_calls
-from paddock.storage.memory import open_memory_store
 from paddock_sdk.protocol.host_calls import StateGetResult
 from runners.house import eventually
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -31,8 +31,8 @@ GET = {"scope": "conversation", "key": "k"}
 
 
 @pytest.fixture
-async def gate(tmp_path: Path) -> AsyncIterator[GateHouse]:
-    async with gate_house(open_memory_store(), "direct", tmp_path) as house:
+async def gate(store: QuickStore, tmp_path: Path) -> AsyncIterator[GateHouse]:
+    async with gate_house(store, "direct", tmp_path) as house:
         yield house
 
 

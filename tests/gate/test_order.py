@@ -7,8 +7,8 @@ import pytest
 
 from gate.house import GateHouse, gate_house, granted
 from gate.matrix import CONDITIONS, expected
-from paddock.storage.memory import open_memory_store
 from paddock_sdk.protocol.host_calls import HOST_CALLS
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -28,9 +28,9 @@ def test_every_pair_of_conditions_is_tried_that_any_call_can_be_in() -> None:
 
 @pytest.mark.spec("gate/order")
 @pytest.mark.parametrize("action", ACTIONS)
-async def test_the_first_check_that_fails_answers(action: str, tmp_path: Path) -> None:
+async def test_the_first_check_that_fails_answers(store: QuickStore, action: str, tmp_path: Path) -> None:
     wrong: list[str] = []
-    async with gate_house(open_memory_store(), "direct", tmp_path) as gate:
+    async with gate_house(store, "direct", tmp_path) as gate:
         for first, second in pairs(action):
             said = await under_both(gate, action, first, second)
             if said != CONDITIONS[first]:
@@ -47,9 +47,9 @@ async def under_both(gate: GateHouse, action: str, first: str, second: str) -> s
 
 
 @pytest.mark.spec("gate/order")
-async def test_everything_at_once_is_answered_in_the_order_of_the_checks(tmp_path: Path) -> None:
+async def test_everything_at_once_is_answered_in_the_order_of_the_checks(store: QuickStore, tmp_path: Path) -> None:
     """Take one thing after the other away, in order: each time the next one is heard."""
-    async with gate_house(open_memory_store(), "direct", tmp_path) as gate:
+    async with gate_house(store, "direct", tmp_path) as gate:
         heard: list[str] = []
         left = ["past deadline", "permission absent", "resource not granted", "over cap", "over rate"]
         while left:

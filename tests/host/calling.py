@@ -10,6 +10,7 @@ import pytest
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse
 from paddock.ports import Caller
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.rows import AuditRow
 
 HERE = Caller("test/one", "c1")
 PERMISSIONS = {
@@ -46,12 +47,17 @@ async def ask(house: SmallHouse, run: AtRunner, method: str, **params: Any) -> A
 
 async def refusal(house: SmallHouse, run: AtRunner, method: str, **params: Any) -> tuple[ErrorCode, str]:
     """How a call is refused; it leaves exactly one audit row."""
-    before = len(await house.store.audit(limit=1000))
+    before = len(await _decided(house, run, method))
     with pytest.raises(HostError) as error:
         await ask(house, run, method, **params)
-    rows = await house.store.audit(limit=1000)
+    rows = await _decided(house, run, method)
     assert [row.result for row in rows[: len(rows) - before]] == [error.value.code]
     return error.value.code, error.value.message
+
+
+async def _decided(house: SmallHouse, run: AtRunner, method: str) -> list[AuditRow]:
+    """The audit rows of this call of a run, the newest first. How runs begin is on record too, whenever that is."""
+    return [row for row in await house.store.audit(run_id=run.run_id, limit=1000) if row.action == method]
 
 
 async def streamed(house: SmallHouse, run: AtRunner, artifact_id: str) -> list[bytes]:

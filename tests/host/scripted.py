@@ -1,4 +1,4 @@
-"""A house in memory with a runner whose every word the test decides. The loop, the rules and the store are real."""
+"""A house with a runner whose every word the test decides. The loop, the rules and the store are real."""
 
 import asyncio
 import math
@@ -70,14 +70,13 @@ from paddock.rules.run.results import Result
 from paddock.rules.session.commands import SessionTimeouts
 from paddock.rules.session.recovery import restore
 from paddock.rules.session.state import SessionState, from_bytes
-from paddock.storage.memory import MemoryStore, open_memory_store
-from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.tools import builtin
 from paddock.tools.calendar import CalendarTools
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTools
 from paddock.tools.loading import tools_in
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
+from stores import QuickBlobs, QuickStore, opened
 
 NAMES_KEY = b"a key of the tests"
 ANN = Principal("default", "ann")
@@ -146,7 +145,7 @@ class AtRunner:
         self.released = True
 
 
-class CountingStore(MemoryStore):
+class CountingStore(QuickStore):
     """Counts how often something of a session was written down, and how often it was looked up."""
 
     def __init__(self) -> None:
@@ -335,7 +334,7 @@ async def small_house(
     own_tools: Tools | None = None,
     timeouts: SessionTimeouts | None = None,
 ) -> AsyncIterator[SmallHouse]:
-    store = store or open_memory_store()
+    store = store or QuickStore()
     gateway = gateway or ScriptedGateway()
     now = clock or asyncio.get_running_loop().time
     known: Agents = parse_agents(agents, "test agents")
@@ -349,7 +348,7 @@ async def small_house(
     watch = Watch(every=1)
     tails = Tails(store)
     audit = Audit(store, spawn)
-    blobs = blobs or MemoryBlobs()
+    blobs = blobs or QuickBlobs()
     events = Events(store)
     artifacts = Artifacts(store, blobs, clock=now, limits=limits, raw=events.raw)
     areas = StorageAreas(store, blobs, area_bytes=area_bytes)
@@ -413,55 +412,57 @@ async def small_house(
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     scheduler = Scheduler(store, inbox, agents=lambda: known, clock=now)
-    await store.open()
-    try:
-        yield SmallHouse(
-            store,
-            gateway,
-            sessions,
-            runs,
-            inbox,
-            tails,
-            calls,
-            RunsView(store),
-            approvals,
-            audit,
-            artifacts,
-            blobs,
-            known,
-            Controls(sessions=sessions, agents=lambda: known, records=store, clock=now),
-            Keeping(store, blobs, sessions, clock=now),
-            scheduler,
-            Automations(
+    async with opened(store):
+        try:
+            yield SmallHouse(
                 store,
-                scheduler,
-                agents=lambda: known,
-                authority=runs.authority,
-                users=Users(store, clock=now),
-                clock=now,
-            ),
-            calendars,
-            outside,
-            deliveries,
-            ingress_of(
+                gateway,
+                sessions,
+                runs,
                 inbox,
-                store,
-                lambda: known,
-                attachments,
+                tails,
+                calls,
+                RunsView(store),
                 approvals,
-                DeltaStream(tails, outside, clock=now, spawn=spawn),
-                ThreadNames(store, NAMES_KEY),
-            ),
-            attachments,
-        )
-    finally:
-        await sender.close()
-        for task in tasks:
-            task.cancel()
-        failures = [one for one in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(one, Exception)]
-        assert not failures, failures
-        assert not watch.found, watch.found
-        await assert_facts_fold_to_the_snapshot(store)
+                audit,
+                artifacts,
+                blobs,
+                known,
+                Controls(sessions=sessions, agents=lambda: known, records=store, clock=now),
+                Keeping(store, blobs, sessions, clock=now),
+                scheduler,
+                Automations(
+                    store,
+                    scheduler,
+                    agents=lambda: known,
+                    authority=runs.authority,
+                    users=Users(store, clock=now),
+                    clock=now,
+                ),
+                calendars,
+                outside,
+                deliveries,
+                ingress_of(
+                    inbox,
+                    store,
+                    lambda: known,
+                    attachments,
+                    approvals,
+                    DeltaStream(tails, outside, clock=now, spawn=spawn),
+                    ThreadNames(store, NAMES_KEY),
+                ),
+                attachments,
+            )
+        finally:
+            await sender.close()
+            for task in tasks:
+                task.cancel()
+            failures = [
+                one for one in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(one, Exception)
+            ]
+            assert not failures, failures
+            assert not watch.found, watch.found
+            await assert_facts_fold_to_the_snapshot(store)
 
 
 async def assert_facts_fold_to_the_snapshot(store: Store) -> None:

@@ -19,7 +19,7 @@ from paddock.rules.access.approvals import APPROVAL_SECONDS, DECIDED, MAX_PER_RU
 from paddock.rules.access.limits import Rates
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.calls import ApprovalStepRow
-from paddock.storage.memory import open_memory_store
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -151,7 +151,7 @@ async def test_of_two_who_grant_at_once_one_has_done_it() -> None:
 
 
 async def test_of_two_who_decide_at_once_only_the_one_who_did_is_on_the_audit_trail() -> None:
-    store, platform = open_memory_store(), MemoryPlatform()
+    store, platform = QuickStore(), MemoryPlatform()
     async with editing(platform, store=store) as (house, run):
         approval_id = (await ask(house, run))["approval_id"]
         look, both = store.approval, asyncio.Barrier(2)
@@ -235,8 +235,8 @@ async def test_a_platform_that_never_answers_leaves_an_unknown_outcome(monkeypat
         assert (await house.approvals.decide(ANN, approval_id, "granted")).outcome(0) == "unknown"
 
 
-async def test_what_was_being_done_when_the_host_ended_is_unknown_and_not_done_again() -> None:
-    store, platform = open_memory_store(), MemoryPlatform()
+async def test_what_was_being_done_when_the_host_ended_is_unknown_and_not_done_again(store: QuickStore) -> None:
+    platform = MemoryPlatform()
     async with editing(platform, store=store) as (house, run):
         approval_id = (await ask(house, run))["approval_id"]
         platform.may_go_on.clear()
@@ -250,8 +250,8 @@ async def test_what_was_being_done_when_the_host_ended_is_unknown_and_not_done_a
     assert (await later.get(ANN, approval_id)).outcome(0) == "unknown"
 
 
-async def test_what_was_being_done_when_the_host_died_is_unknown_and_not_done_again() -> None:
-    store, platform = open_memory_store(), MemoryPlatform()
+async def test_what_was_being_done_when_the_host_died_is_unknown_and_not_done_again(store: QuickStore) -> None:
+    platform = MemoryPlatform()
     async with editing(platform, store=store) as (house, run):
         approval_id = (await ask(house, run))["approval_id"]
         asked = (await house.approvals.get(ANN, approval_id)).asked
@@ -320,7 +320,7 @@ async def test_a_handover_is_the_sessions_business_and_no_approval() -> None:
 
 @pytest.mark.parametrize("decided", [True, False])
 async def test_a_run_that_ends_asks_no_more_for_what_was_decided_at_another_host(*, decided: bool) -> None:
-    store, platform = open_memory_store(), MemoryPlatform()
+    store, platform = QuickStore(), MemoryPlatform()
     async with editing(platform, store=store) as (house, run):
         approval_id = (await ask(house, run))["approval_id"]
         there = Approvals(

@@ -17,8 +17,8 @@ from paddock.host.keeping.sweeping import GRACE_SECONDS, Sweeper
 from paddock.rules.access.artifacts import NewArtifact
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.storage.files.local import FileBlobs
-from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.storage.sqlite import SqliteStore
+from stores import QuickBlobs
 
 pytestmark = pytest.mark.anyio
 
@@ -260,7 +260,7 @@ async def test_a_file_for_which_there_is_no_room_is_refused_and_the_run_goes_on(
         assert "1 bytes" in audit[0].reason
 
 
-class StuckBlobs(MemoryBlobs):
+class StuckBlobs(QuickBlobs):
     """Bytes that are never written until the test says so."""
 
     def __init__(self) -> None:

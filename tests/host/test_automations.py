@@ -19,9 +19,9 @@ from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.automation import JobClaim, TickRow
 from paddock.rules.values import replace
-from paddock.storage.memory import open_memory_store
 from paddock.storage.postgres import PostgresStore
 from postgres_server import a_database
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -88,7 +88,7 @@ async def test_a_tick_becomes_a_run_of_its_user_in_the_jobs_own_conversation() -
 
 
 async def test_looking_again_or_starting_again_fires_nothing_twice() -> None:
-    clock, store = Clock(), open_memory_store()
+    clock, store = Clock(), QuickStore()
     async with a_house(store, clock) as house:
         job = await a_job(house)
         clock.now = NOON + 1
@@ -356,7 +356,7 @@ async def test_two_hosts_on_one_database_fire_each_tick_once() -> None:
 
 
 async def test_a_host_that_is_being_stopped_leaves_ticks_to_the_others() -> None:
-    clock, store = Clock(), open_memory_store()
+    clock, store = Clock(), QuickStore()
     async with a_house(store, clock) as stopping, a_house(store, clock) as other:
         await a_job(other)
         clock.now = NOON + 1
@@ -367,7 +367,7 @@ async def test_a_host_that_is_being_stopped_leaves_ticks_to_the_others() -> None
 
 
 async def test_a_tick_that_a_full_host_could_not_fire_is_soon_fired_by_another() -> None:
-    clock, store = Clock(), open_memory_store()
+    clock, store = Clock(), QuickStore()
     async with a_house(store, clock) as full, a_house(store, clock) as other:
         job = await a_job(other)
         clock.now = NOON + 1

@@ -20,7 +20,7 @@ from paddock.rules.people.budgets import DAY, Budget
 from paddock.rules.people.model_usage import Payer
 from paddock.rules.rows.calls import ModelUsageRow
 from paddock.rules.values import replace
-from paddock.storage.memory import MemoryStore
+from stores import QuickStore, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -44,8 +44,8 @@ class Near(DemoModel):
 
 
 class Room:
-    def __init__(self, store: MemoryStore | None = None, **caps: Budget) -> None:
-        self.store = store or MemoryStore()
+    def __init__(self, store: QuickStore, **caps: Budget) -> None:
+        self.store = store
         self.now = NOON
         self.rows: list[ModelUsageRow] = []
         budgets = Budgets(
@@ -74,8 +74,8 @@ class Room:
         return refused.value
 
 
-async def test_a_user_who_used_up_the_days_tokens_is_told_so_and_others_are_not_touched() -> None:
-    room = Room(user=Budget(tokens_per_day=10))
+async def test_a_user_who_used_up_the_days_tokens_is_told_so_and_others_are_not_touched(store: QuickStore) -> None:
+    room = Room(store, user=Budget(tokens_per_day=10))
     await room.ask()
     error = await room.refusal()
     used = room.rows[0].total_tokens
@@ -87,20 +87,20 @@ async def test_a_user_who_used_up_the_days_tokens_is_told_so_and_others_are_not_
     await room.ask()
 
 
-async def test_what_is_on_record_counts_after_a_restart_and_so_do_other_hosts() -> None:
-    store = MemoryStore()
+async def test_what_is_on_record_counts_after_a_restart_and_so_do_other_hosts(store: QuickStore) -> None:
     first = Room(store, workspace=Budget(cost_per_day=5.0))
     await first.ask()
     await store.write(first.rows)
     second = Room(store, workspace=Budget(cost_per_day=5.0))
     assert "the workspace w has spent" in (await second.refusal("bob")).message
-    third = Room(MemoryStore(), workspace=Budget(cost_per_day=5.0))
-    third.store.spent_on = store.spent_on  # type: ignore[method-assign]
-    assert "the workspace w" in (await third.refusal()).message
+    async with opened(QuickStore()) as elsewhere:
+        third = Room(elsewhere, workspace=Budget(cost_per_day=5.0))
+        third.store.spent_on = store.spent_on  # type: ignore[method-assign]
+        assert "the workspace w" in (await third.refusal()).message
 
 
-async def test_only_so_many_calls_are_under_way_at_once() -> None:
-    room = Room(user=Budget(calls_at_once=1))
+async def test_only_so_many_calls_are_under_way_at_once(store: QuickStore) -> None:
+    room = Room(store, user=Budget(calls_at_once=1))
     waiting = asyncio.create_task(room.ask(model="slow"))
     await asyncio.sleep(0)
     error = await room.refusal()
@@ -112,16 +112,16 @@ async def test_only_so_many_calls_are_under_way_at_once() -> None:
     await room.ask()
 
 
-async def test_a_stream_is_refused_before_its_first_piece() -> None:
-    room = Room(user=Budget(tokens_per_day=1))
+async def test_a_stream_is_refused_before_its_first_piece(store: QuickStore) -> None:
+    room = Room(store, user=Budget(tokens_per_day=1))
     grant = a_grant(models={"demo": ALL})
     assert [chunk async for chunk in room.calls.stream(grant, asking())]
     with pytest.raises(HostError, match="tokens for today"):
         await anext(aiter(room.calls.stream(grant, asking())))
 
 
-async def test_a_model_that_costs_nothing_answers_when_the_money_is_spent() -> None:
-    room = Room(user=Budget(cost_per_day=5.0))
+async def test_a_model_that_costs_nothing_answers_when_the_money_is_spent(store: QuickStore) -> None:
+    room = Room(store, user=Budget(cost_per_day=5.0))
     await room.ask()
     assert "has spent" in (await room.refusal()).message
     await room.ask(model="gratis")
@@ -129,8 +129,8 @@ async def test_a_model_that_costs_nothing_answers_when_the_money_is_spent() -> N
         await room.ask(model="falls back")
 
 
-async def test_vectors_are_used_on_behalf_of_somebody_and_count() -> None:
-    room = Room(user=Budget(tokens_per_day=5, calls_at_once=1))
+async def test_vectors_are_used_on_behalf_of_somebody_and_count(store: QuickStore) -> None:
+    room = Room(store, user=Budget(tokens_per_day=5, calls_at_once=1))
     ann = Payer("w", "ann")
     waiting = asyncio.create_task(room.ask(model="slow"))
     await asyncio.sleep(0)

@@ -8,8 +8,8 @@ import pytest
 from host.scripted import ScriptedGateway, small_house
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run.events import MEMBER_JOINED, SCHEDULE, RunEvent
-from paddock.storage.memory import open_memory_store
 from paddock_sdk.protocol.run_context import AgentRunContext
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -98,7 +98,7 @@ async def test_an_event_addressed_to_one_of_several_is_that_ones() -> None:
 
 
 async def test_an_event_that_waits_in_line_is_whole_after_a_restart() -> None:
-    store, thread = open_memory_store(), str(uuid.uuid4())
+    store, thread = QuickStore(), str(uuid.uuid4())
     attachments = ({"artifact_id": "a1", "mime_type": "image/png"},)
     async with small_house(store, agents=AGENTS) as house:
         await house.say("first", thread=thread)

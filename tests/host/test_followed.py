@@ -12,7 +12,7 @@ from paddock.host.streams.followed import MAX_SAID, SAID_SECONDS, Followed, Foll
 from paddock.host.streams.live import Live
 from paddock.host.streams.tails import Tails
 from paddock.rules.errors import StorageUnavailableError
-from paddock.storage.memory import MemoryStore
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 A, B = 1, 2
@@ -80,7 +80,7 @@ def test_who_follows_very_much_follows_everything() -> None:
 class Host:
     """As much of a host as words go through."""
 
-    def __init__(self, boot: int, meeting: Meeting, log: MemoryStore) -> None:
+    def __init__(self, boot: int, meeting: Meeting, log: QuickStore) -> None:
         self.bus = InProcessBus(meeting)
         self.live = Live(self.bus)
         self.tails = Tails(log, self.live)
@@ -95,10 +95,10 @@ class Host:
 
 
 @pytest.fixture
-async def two() -> AsyncIterator[tuple[Host, Host]]:
-    meeting, log = Meeting(), MemoryStore()
+async def two(store: QuickStore) -> AsyncIterator[tuple[Host, Host]]:
+    meeting = Meeting()
     async with AsyncExitStack() as stack:
-        hosts = Host(A, meeting, log), Host(B, meeting, log)
+        hosts = Host(A, meeting, store), Host(B, meeting, store)
         for host in hosts:
             await host.bus.open()
             stack.push_async_callback(host.bus.close)

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from host.scripted import CountingStore, SmallHouse, small_house
-from host.still_loop import StillLoop
+from host.still_loop import StillLoop, no_threads  # noqa: F401 - a fixture
 from paddock.host.keeping.audit import FLUSH_SECONDS, Audit
 from paddock.host.session.loop import PIECE_SECONDS, QUIET_SECONDS
 from paddock.rules.rows.rows import AuditRow, NotedRow
+
+pytestmark = pytest.mark.usefixtures("no_threads")
 
 
 def in_a_small_house(story: Callable[[SmallHouse, CountingStore], Awaitable[None]]) -> None:
@@ -18,10 +20,12 @@ def in_a_small_house(story: Callable[[SmallHouse, CountingStore], Awaitable[None
 
     async def told() -> None:
         store = CountingStore()
+        loop.wait_for(lambda: store.is_idle)
         async with small_house(store) as house:
             await story(house, store)
 
-    with asyncio.Runner(loop_factory=StillLoop) as runner:
+    loop = StillLoop()
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(told())
 
 

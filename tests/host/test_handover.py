@@ -8,7 +8,7 @@ import pytest
 from host.scripted import AtRunner, SmallHouse, small_house
 from paddock.rules.errors import HostError
 from paddock.rules.log.chain import StoredFact
-from paddock.storage.memory import open_memory_store
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -95,7 +95,7 @@ async def test_an_agent_nobody_knows_cannot_be_handed_over_to() -> None:
 
 
 async def test_a_handover_survives_a_restart_between_the_question_and_the_answer() -> None:
-    thread, store = a_thread(), open_memory_store()
+    thread, store = a_thread(), QuickStore()
     async with small_house(store) as house:
         run, prompt = await asks(house, thread)
         run.say("run.completed")

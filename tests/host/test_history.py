@@ -16,7 +16,6 @@ from paddock.rules.access.permissions import Grant, RunScope
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import TranscriptRow
 from paddock.rules.values import replace
-from paddock.storage.memory import open_memory_store
 from paddock_sdk.protocol.history import HistoryPage, HistorySearchResult
 from paddock_sdk.protocol.host_calls import HistoryPageParams, HistorySearchParams
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -30,10 +29,8 @@ def a_grant(history_scope: Any = "conversation", workspace: str = "workspace") -
     return Grant(scope, "r", actions, frozenset(), frozenset(), 1e12, history_scope=history_scope)
 
 
-async def a_store(items: Sequence[TranscriptRow], session_id: str = SESSION, store: Store | None = None) -> Store:
-    store = store or open_memory_store()
+async def fill(store: Store, items: Sequence[TranscriptRow], session_id: str = SESSION) -> None:
     await (await Owner.of(store, session_id)).write(said("hi"), rows=items)
-    return store
 
 
 async def page(store: Store, grant: Grant | None = None, **more: Any) -> HistoryPage:
@@ -49,8 +46,8 @@ def seqs(answer: HistoryPage | HistorySearchResult) -> list[int | None]:
     return [item.seq for item in answer.items]
 
 
-async def test_pages_follow_each_other_in_both_directions() -> None:
-    store = await a_store([an_item(seq) for seq in range(1, 251)])
+async def test_pages_follow_each_other_in_both_directions(store: Store) -> None:
+    await fill(store, [an_item(seq) for seq in range(1, 251)])
     newest = await page(store, limit=100)
     assert seqs(newest) == list(range(250, 150, -1))
     assert newest.has_more
@@ -62,8 +59,8 @@ async def test_pages_follow_each_other_in_both_directions() -> None:
     assert (seqs(forward), forward.has_more) == (list(range(2, 42)), True)
 
 
-async def test_a_page_of_huge_items_fits_a_frame_and_says_there_is_more() -> None:
-    store = await a_store([an_item(seq, content="长" * 200_000) for seq in range(1, 11)])
+async def test_a_page_of_huge_items_fits_a_frame_and_says_there_is_more(store: Store) -> None:
+    await fill(store, [an_item(seq, content="长" * 200_000) for seq in range(1, 11)])
     got: list[int | None] = []
     cursor = None
     while True:
@@ -77,33 +74,33 @@ async def test_a_page_of_huge_items_fits_a_frame_and_says_there_is_more() -> Non
     assert got == list(range(10, 0, -1))
 
 
-async def test_an_item_no_frame_can_hold_says_how_long_it_is() -> None:
-    store = await a_store([an_item(1, content="x" * 4_000_000), an_item(2)])
+async def test_an_item_no_frame_can_hold_says_how_long_it_is(store: Store) -> None:
+    await fill(store, [an_item(1, content="x" * 4_000_000), an_item(2)])
     answer = await page(store)
     assert seqs(answer) == [2]
     answer = await page(store, before_cursor=answer.next_cursor)
     assert (answer.items[0].content, answer.items[0].metadata["oversize_bytes"]) == (None, 4_000_000)
 
 
-async def test_attachments_are_named_when_asked_for_and_never_sent() -> None:
+async def test_attachments_are_named_when_asked_for_and_never_sent(store: Store) -> None:
     block = {"type": "binary", "id": "art-1", "mimeType": "image/png", "filename": "a.png", "data": "AAAA"}
     whole = msgspec.json.encode({"role": "user", "content": [{"type": "text", "text": "see"}, block]})
-    store = await a_store([replace(an_item(1), content_json=whole)])
+    await fill(store, [replace(an_item(1), content_json=whole)])
     assert (await page(store)).items[0].attachment_refs == []
     (ref,) = (await page(store, include_artifacts=True)).items[0].attachment_refs
     assert ref.model_dump(exclude_none=True) == {"artifact_id": "art-1", "mime_type": "image/png", "name": "a.png"}
 
 
-async def test_a_search_answers_with_whole_items_newest_first() -> None:
-    store = await a_store([an_item(1, content="今天天气"), an_item(2, content="x"), an_item(3, content="天气好")])
+async def test_a_search_answers_with_whole_items_newest_first(store: Store) -> None:
+    await fill(store, [an_item(1, content="今天天气"), an_item(2, content="x"), an_item(3, content="天气好")])
     answer = await search(store, "天气")
     assert (seqs(answer), answer.query, answer.total_count) == ([3, 1], "天气", 2)
     assert answer.items[0].content == "天气好"
     assert (await search(store, "天气", top_k=1)).total_count is None
 
 
-async def test_a_search_that_does_not_fit_a_frame_says_how_many_it_found() -> None:
-    store = await a_store([an_item(seq, content="word " + "长" * 200_000) for seq in range(1, 11)])
+async def test_a_search_that_does_not_fit_a_frame_says_how_many_it_found(store: Store) -> None:
+    await fill(store, [an_item(seq, content="word " + "长" * 200_000) for seq in range(1, 11)])
     answer = await search(store, "word")
     assert len(answer.model_dump_json()) < 4_194_304
     assert 0 < len(answer.items) < 10
@@ -115,18 +112,19 @@ async def test_a_search_that_does_not_fit_a_frame_says_how_many_it_found() -> No
     assert found == list(range(10, 0, -1))
 
 
-async def test_a_text_travels_once() -> None:
+async def test_a_text_travels_once(store: Store) -> None:
     words = "said once"
     blocks = {"role": "user", "content": [{"type": "text", "text": words}, {"type": "binary", "id": "art-1"}]}
     result = {"tool_call_id": "t", "tool_name": "look", "result": words}
     called = replace(an_item(4, content=words), role="tool", item_type="tool_result")
-    store = await a_store(
+    await fill(
+        store,
         [
             an_item(1, content=words),
             replace(an_item(2, content=words), content_json=msgspec.json.encode(blocks)),
             replace(an_item(3, content=words), content_json=msgspec.json.encode({"role": "user", "content": words})),
             replace(called, content_json=msgspec.json.encode(result)),
-        ]
+        ],
     )
     for item in (await page(store)).items:
         assert json.dumps(item.to_wire()).count(words) == 1
@@ -149,20 +147,20 @@ async def test_a_text_travels_once() -> None:
         {"query": "x" * 1001},
     ],
 )
-async def test_what_cannot_be_meant_is_refused_with_a_sentence(asked: dict[str, Any]) -> None:
-    store = await a_store([])
+async def test_what_cannot_be_meant_is_refused_with_a_sentence(store: Store, asked: dict[str, Any]) -> None:
+    await fill(store, [])
     with pytest.raises(HostError) as refused:
         await search(store, **asked)
     assert refused.value.code is ErrorCode.INVALID_ARGUMENT
     assert len(refused.value.message) > 20
 
 
-async def test_event_types_name_what_happened() -> None:
+async def test_event_types_name_what_happened(store: Store) -> None:
     kinds = [("user", "message"), ("assistant", "message"), ("assistant", "tool_call"), ("tool", "tool_result")]
     items = [
         replace(an_item(n, content="w"), role=role, item_type=kind) for n, (role, kind) in enumerate(kinds, start=1)
     ]
-    store = await a_store(items)
+    await fill(store, items)
     for types, expected in [
         (["message.received"], [1]),
         (["tool.call.started", "tool.call.completed"], [4, 3]),
@@ -172,9 +170,9 @@ async def test_event_types_name_what_happened() -> None:
         assert seqs(await search(store, "w", filters={"event_types": types})) == expected
 
 
-async def test_another_conversation_needs_the_workspace_scope_and_the_same_workspace() -> None:
-    store = await a_store([an_item(1, content="mine")])
-    await a_store([an_item(1, "other", "theirs")], "other", store)
+async def test_another_conversation_needs_the_workspace_scope_and_the_same_workspace(store: Store) -> None:
+    await fill(store, [an_item(1, content="mine")])
+    await fill(store, [an_item(1, "other", "theirs")], "other")
     filters = {"conversation_id": "other"}
     with pytest.raises(HostError) as refused:
         await search(store, "theirs", filters=filters)
@@ -185,11 +183,11 @@ async def test_another_conversation_needs_the_workspace_scope_and_the_same_works
     assert seqs(await search(store, "theirs", wide)) == []
 
 
-async def test_a_conversation_of_another_workspace_looks_like_none() -> None:
-    store = await a_store([an_item(1, content="mine")])
+async def test_a_conversation_of_another_workspace_looks_like_none(store: Store) -> None:
+    await fill(store, [an_item(1, content="mine")])
     sentences: set[str] = set()
     for conversation_id in (str(uuid.uuid4()), "other"):
-        await a_store([an_item(1, "other", "theirs")], "other", store) if conversation_id == "other" else None
+        await fill(store, [an_item(1, "other", "theirs")], "other") if conversation_id == "other" else None
         with pytest.raises(HostError) as refused:
             await search(
                 store, "x", a_grant("workspace", workspace="elsewhere"), filters={"conversation_id": conversation_id}

@@ -11,15 +11,15 @@ from paddock.knowledge.ingest import Ingest
 from paddock.rules.access.permissions import Grant, RunScope
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.people.model_usage import Payer
-from paddock.storage.memory import MemoryStore
-from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.storage.chosen import knowledge_in
 from paddock_sdk.protocol.host_calls import KnowledgeRetrieveParams
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
 
-async def some_bases(workspace: str = "default") -> Bases:
-    kept = MemoryKnowledge(MemoryStore())
+async def some_bases(store: QuickStore, workspace: str = "default") -> Bases:
+    kept = knowledge_in(store)
     ingest = Ingest(kept)
     bases = Bases(kept, ingest)
     await bases.create(workspace, "kb", AUDIT)
@@ -38,21 +38,21 @@ async def retrieve(bases: Bases, grant: Grant, **asked: Any) -> Any:
     return (await KnowledgeCalls(bases).retrieve(grant, params)).results
 
 
-async def test_a_passage_has_a_score_a_distance_and_a_place() -> None:
-    (entry,) = await retrieve(await some_bases(), a_grant())
+async def test_a_passage_has_a_score_a_distance_and_a_place(store: QuickStore) -> None:
+    (entry,) = await retrieve(await some_bases(store), a_grant())
     assert entry.content[0].text == "# Travel\nBook trains first."
     assert entry.score is not None
     assert entry.distance == pytest.approx(1 - entry.score)
     assert (entry.metadata["document"], entry.metadata["heading"]) == ("a.md", "Travel")
 
 
-async def test_a_base_of_another_workspace_does_not_exist() -> None:
+async def test_a_base_of_another_workspace_does_not_exist(store: QuickStore) -> None:
     with pytest.raises(HostError) as refused:
-        await retrieve(await some_bases("elsewhere"), a_grant())
+        await retrieve(await some_bases(store, "elsewhere"), a_grant())
     assert refused.value.code is ErrorCode.NOT_FOUND
 
 
-async def test_an_unknown_filter_is_an_invalid_argument() -> None:
+async def test_an_unknown_filter_is_an_invalid_argument(store: QuickStore) -> None:
     with pytest.raises(HostError) as refused:
-        await retrieve(await some_bases(), a_grant(), filters={"colour": "red"})
+        await retrieve(await some_bases(store), a_grant(), filters={"colour": "red"})
     assert refused.value.code is ErrorCode.INVALID_ARGUMENT

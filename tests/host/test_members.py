@@ -8,7 +8,7 @@ from host.scripted import ANN, BOB, ScriptedGateway, SmallHouse, assert_folds, s
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.session.recovery import restore
 from paddock.rules.session.state import SessionState, from_bytes
-from paddock.storage.memory import open_memory_store
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 REJECTING = 'agents: {one: {runner: "plugin:test/one/default", while_busy: reject}}'
@@ -185,7 +185,7 @@ async def test_closing_stops_what_is_live_and_lets_go_of_what_waits() -> None:
 
 
 async def test_members_survive_a_restart_and_a_removal_under_way_is_brought_to_its_end() -> None:
-    thread, store = a_thread(), open_memory_store()
+    thread, store = a_thread(), QuickStore()
     async with small_house(store) as house:
         await a_turn(house, thread)
         await a_turn(house, thread, agent_id="two")
@@ -201,7 +201,7 @@ async def test_members_survive_a_restart_and_a_removal_under_way_is_brought_to_i
 
 
 async def test_a_request_to_the_manager_that_was_not_answered_is_made_again_after_a_restart() -> None:
-    thread, store = a_thread(), open_memory_store()
+    thread, store = a_thread(), QuickStore()
     async with small_house(store) as house:
         await a_turn(house, thread)
         house.sessions.manager.perform = lambda *_: None  # type: ignore[method-assign] - the host dies before it answers
@@ -268,7 +268,7 @@ async def test_a_snapshot_in_the_middle_of_a_message_goes_on_to_what_the_whole_l
 
 
 async def test_a_queued_message_goes_to_the_agent_switched_to_also_when_that_has_not_spoken_since_the_start() -> None:
-    thread, store = a_thread(), open_memory_store()
+    thread, store = a_thread(), QuickStore()
     async with small_house(store) as house:
         await a_turn(house, thread)
         await house.control("INVITE_AGENT", thread=thread, agent_id="two")

@@ -17,14 +17,14 @@ from paddock.ports import Batch
 from paddock.rules.cluster.leases import SURE_SECONDS
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.session.messages import CloseRequested
-from paddock.storage.memory import MemoryStore
+from stores import QuickStore, reached_otherwise
 
 pytestmark = pytest.mark.anyio
 
 IMPATIENT = 'default_agent: one\nagents:\n  one: {runner: "plugin:test/one/default", deadline_seconds: 0.2}\n'
 
 
-class AwayStore(MemoryStore):
+class AwayStore(QuickStore):
     """A store that can be taken away and given back."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def leased(store: MemoryStore, **more) -> AsyncIterator[SmallHouse]:
+async def leased(store: QuickStore, **more) -> AsyncIterator[SmallHouse]:
     """A house that may count on its lease."""
     async with small_house(store, **more) as house:
         house.sessions.outage.is_ours = lambda: True
@@ -238,8 +238,7 @@ async def test_a_session_that_another_host_went_on_with_is_not_written_any_more(
         store.away = True
         at_runner.delta("1 ")
         await until(lambda: store.tried)
-        reached = MemoryStore()
-        reached.__dict__ = store.__dict__
+        reached = reached_otherwise(store)
         async with small_house(reached) as elsewhere:
             await elsewhere.sessions.take_over([(thread, "host_lost", "its host is gone")])
         before = await reached.read(thread)
@@ -390,7 +389,7 @@ async def test_an_end_that_was_taken_counts_though_another_host_has_gone_on_sinc
         at_runner.message("0 1")
         at_runner.say("run.completed")
         await until(lambda: store.away)
-        await MemoryStore.claim(store, thread)
+        await reached_otherwise(store).claim(thread)
         store.away = False
         await until(lambda: not house.sessions.works_on(thread))
         await house.audit.flush()

@@ -17,7 +17,7 @@ from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, UnansweredWriteError
 from paddock.rules.rows.calendar import CalendarEventRow
 from paddock.rules.rows.calls import ApprovalStepRow, ToolCallRow
-from paddock.storage.memory import MemoryStore
+from stores import QuickStore, opened
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("gate/outcomes")]
 HERE = Caller("test/one", "c1")
@@ -25,7 +25,7 @@ PERMISSIONS = {"tools": ["detail", "call"], "storage": ["plugin"], "artifacts": 
 AGENTS = EDITING_AGENTS.replace("platform_actions", "tools: all, platform_actions")
 
 
-class Store(MemoryStore):
+class Store(QuickStore):
     """A store that goes away, or takes a write and does not say so."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Store(MemoryStore):
         self.silent: Callable[[Sequence[Any]], bool] = lambda _rows: False
 
     def healthy(self) -> bool:
-        return not self.away
+        return super().healthy() and not self.away
 
     async def write(self, rows: Sequence[Any]) -> None:
         if self.away:
@@ -269,11 +269,11 @@ async def test_a_decision_that_was_not_answered_is_acted_on_once_when_the_store_
 async def test_no_more_outcomes_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "MAX_KEPT", 3)
     monkeypatch.setattr(room, "MAX_KEPT_EACH", 2)
-    store = Store()
-    outcomes = Outcomes(store)
-    store.away = True
-    kept = [await outcomes.record(workspace, [], seconds=0.05) for workspace in "aaab"]
-    assert (kept, outcomes.kept) == ([False] * 4, {"a": 2, "b": 1})
-    store.away = False
-    await asyncio.wait_for(outcomes.written(), 30)
+    async with opened(Store()) as store:
+        outcomes = Outcomes(store)
+        store.away = True
+        kept = [await outcomes.record(workspace, [], seconds=0.05) for workspace in "aaab"]
+        assert (kept, outcomes.kept) == ([False] * 4, {"a": 2, "b": 1})
+        store.away = False
+        await asyncio.wait_for(outcomes.written(), 30)
     assert outcomes.kept == {}

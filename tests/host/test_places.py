@@ -11,17 +11,11 @@ from paddock.host.runs.outcomes import Outcomes
 from paddock.ports.places import Places
 from paddock.ports.platforms import Posted
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.turns import in_turn, next_after
+from paddock.rules.people.turns import next_after
 from paddock.rules.rows.deliveries import DeliveryRow
-from paddock.rules.values import Value
-from paddock.storage.memory import MemoryStore
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
-
-
-class Row(Value, frozen=True):
-    workspace_id: str
-    number: int
 
 
 async def settled() -> None:
@@ -149,9 +143,7 @@ async def test_who_closes_waits_for_all_that_are_at_work_or_in_line() -> None:
     assert order == ["one", "two", "closed"]
 
 
-def test_rows_have_their_turn_by_workspace() -> None:
-    rows = [Row("a", 1), Row("a", 2), Row("a", 3), Row("b", 4), Row("c", 5), Row("b", 6)]
-    assert [row.number for row in in_turn(rows)] == [1, 4, 5, 2, 6, 3]
+def test_workspaces_have_their_turn_by_name() -> None:
     assert [next_after(["a", "b", "c"], last) for last in ("", "a", "b", "c", "bb")] == ["a", "b", "c", "a", "c"]
 
 
@@ -173,7 +165,7 @@ class SlowPlatforms:
 
 
 async def test_webhooks_that_do_not_answer_keep_none_of_another_workspace_waiting() -> None:
-    store, platforms = MemoryStore(), SlowPlatforms()
+    store, platforms = QuickStore(), SlowPlatforms()
     await store.open()
     slow = [DeliveryRow(f"s{n}", "loud", "slow", f"s{n}", "r", 1, b"{}", 1.0, due_at=1.0) for n in range(100)]
     await store.write([*slow, DeliveryRow("q", "quiet", "quick", "q", "r", 1, b"{}", 1.0, due_at=2.0)])

@@ -24,7 +24,7 @@ from paddock.ports.platforms import Posted
 from paddock.rules.agents.platform_specs import PlatformSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.platforms.webhook_signatures import is_signed
-from paddock.storage.memory import open_memory_store
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -201,7 +201,7 @@ async def hands_over(house: SmallHouse) -> str:
 
 @pytest.mark.parametrize("between", ["a restart", "words from elsewhere"])
 async def test_who_takes_over_answers_where_was_asked_whatever_happened_in_between(between: str) -> None:
-    receiver, store = Receiver(), open_memory_store()
+    receiver, store = Receiver(), QuickStore()
     async with a_house(receiver, store) as house:
         asked = await hands_over(house)
         thread = (await house.store.deliveries("default"))[0].session_id
@@ -224,7 +224,7 @@ async def agreed(house: SmallHouse, thread: str, asked: str) -> None:
 
 
 async def test_a_host_that_ends_in_the_turn_of_who_took_over_says_so_where_was_asked() -> None:
-    receiver, store = Receiver(), open_memory_store()
+    receiver, store = Receiver(), QuickStore()
     async with a_house(receiver, store) as house:
         asked = await hands_over(house)
         thread = (await house.store.deliveries("default"))[0].session_id
@@ -279,7 +279,7 @@ async def test_a_failed_delivery_holds_up_what_follows_is_tried_again_and_then_g
 
 
 async def test_what_another_host_tried_meanwhile_waits_for_its_time_and_its_attempt_counts() -> None:
-    now, store = [1000.0], open_memory_store()
+    now, store = [1000.0], QuickStore()
     here, there = Receiver(answers=[Posted(500)]), Receiver(answers=[Posted(503)])
     async with a_house(here, store, clock=lambda: now[0]) as one, a_house(there, store, clock=lambda: now[0]) as two:
         await come(one, an_event())
@@ -331,9 +331,8 @@ async def test_a_run_that_was_stopped_is_said_after_what_it_had_said() -> None:
 
 
 async def test_what_was_not_delivered_when_the_host_ended_is_delivered_by_the_next() -> None:
-    from paddock.storage.memory import open_memory_store
 
-    store, receiver = open_memory_store(), Receiver()
+    store, receiver = QuickStore(), Receiver()
     async with a_house(Receiver(), store) as house:
         await come(house, an_event())
         await answer(house, "late")

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 )
 
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
-from host.still_loop import StillLoop
+from host.still_loop import StillLoop, no_threads  # noqa: F401 - a fixture
 from paddock.host.session import draft_facts
 from paddock.host.session.loop import SessionLoop
 from paddock.rules.errors import HostError
@@ -36,6 +36,7 @@ from paddock.rules.session.facts import Fact
 from paddock.rules.session.messages import AckTimedOut, CancelTimedOut, ConfirmTimedOut, ManagerTimedOut, Message
 from paddock.rules.session.recovery import recalled
 from paddock.rules.session.state import SessionState
+from stores import QuickStore
 
 AGENTS = """
 default_agent: one
@@ -61,8 +62,10 @@ class Session:
         self.facts: list[Fact] = []
         self.heard: dict[int, str] = {}
         self.ends: dict[str, int] = {}
-        now = asyncio.get_running_loop().time
-        self._context = small_house(gateway=self.gateway, agents=AGENTS % policies, clock=now)
+        loop, store = asyncio.get_running_loop(), QuickStore()
+        if isinstance(loop, StillLoop):
+            loop.wait_for(lambda: store.is_idle)
+        self._context = small_house(store, gateway=self.gateway, agents=AGENTS % policies, clock=loop.time)
 
     async def __aenter__(self) -> Self:
         self.house: SmallHouse = await self._context.__aenter__()
@@ -246,6 +249,7 @@ SHORT = settings(
 )
 
 
+@pytest.mark.usefixtures("no_threads")
 @pytest.mark.timeout(300)
 def test_the_loop_and_the_machine_agree_step_by_step() -> None:
     run_state_machine_as_test(Walk, settings=SHORT)
@@ -253,6 +257,7 @@ def test_the_loop_and_the_machine_agree_step_by_step() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("no_threads")
 @pytest.mark.timeout(3600)
 def test_the_loop_and_the_machine_agree_over_two_thousand_long_walks() -> None:
     run_state_machine_as_test(Walk, settings=settings(SHORT, max_examples=2_000))

@@ -13,7 +13,7 @@ from paddock.host.session.draft import Draft
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import verify
 from paddock.rules.session.commands import SessionTimeouts
-from paddock.storage.memory import MemoryStore
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -237,7 +237,7 @@ async def test_a_runner_nobody_offers_fails_the_run_and_says_which() -> None:
 
 
 async def test_an_unfinished_run_of_an_earlier_owner_fails_with_its_words_kept() -> None:
-    store = MemoryStore()
+    store = QuickStore()
     thread = a_thread()
     async with small_house(store) as before:
         accepted = await before.say(thread=thread)

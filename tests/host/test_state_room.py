@@ -18,8 +18,8 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow, StateRow
 from paddock.settings import EMBEDDED
 from paddock.storage.chosen import store_at
-from paddock.storage.memory import open_memory_store
 from paddock_sdk.protocol.host_calls import StateSetParams
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 DECISION = AuditRow(1.0, "w", "user:ann", "state.set", "k", "conversation", "allowed", "in the grant")
@@ -30,12 +30,10 @@ def asked(key: str, size: int) -> StateSetParams:
     return StateSetParams(run_id="run-1", scope="conversation", key=key, value="x" * (size - 2))
 
 
-async def test_a_full_scope_takes_what_replaces_as_much_and_not_a_byte_more() -> None:
+async def test_a_full_scope_takes_what_replaces_as_much_and_not_a_byte_more(store: QuickStore) -> None:
     grant = a_grant()
     key = state_key("conversation", grant)
     assert key is not None
-    store = open_memory_store()
-    await store.open()
     state = RunnerState(store)
     await store.write([StateRow(key, "rest", b"1" * (MAX_STATE_SCOPE_BYTES - 100), 1.0)])
     await state.set(grant, asked("mine", 100), DECISION)

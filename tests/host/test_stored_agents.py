@@ -20,7 +20,7 @@ from paddock.rules.cluster.secret import ClusterSecret
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AgentRow, ArtifactRow
 from paddock.storage.files.cluster_secret import Sealer
-from paddock.storage.memory import open_memory_store
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -46,8 +46,7 @@ async def config_of(store: Store, agent_id: str = "writer") -> Any:
     return {name: SEALER.opened(value, (row.workspace_id, agent_id, "config", name)) for name, value in kept.items()}
 
 
-async def test_a_secret_that_was_changed_at_another_host_is_not_put_back() -> None:
-    store = open_memory_store()
+async def test_a_secret_that_was_changed_at_another_host_is_not_put_back(store: QuickStore) -> None:
     here, there = Host(store), Host(store)
     await here.put(key="old", tone="dry")
     await there.stored.load()
@@ -56,8 +55,9 @@ async def test_a_secret_that_was_changed_at_another_host_is_not_put_back() -> No
     assert await config_of(store) == {"key": "new", "tone": "warm"}
 
 
-async def test_an_agent_that_another_host_just_made_can_be_deleted_here_and_one_it_deleted_cannot() -> None:
-    store = open_memory_store()
+async def test_an_agent_that_another_host_just_made_can_be_deleted_here_and_one_it_deleted_cannot(
+    store: QuickStore,
+) -> None:
     here, there = Host(store), Host(store)
     await here.put()
     await there.stored.delete(ADA, "writer")
@@ -66,8 +66,8 @@ async def test_an_agent_that_another_host_just_made_can_be_deleted_here_and_one_
         await here.stored.delete(ADA, "writer")
 
 
-async def test_only_what_was_changed_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    store, read = open_memory_store(), list[object]()
+async def test_only_what_was_changed_is_read_again(store: QuickStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[object]()
     here, there = Host(store), Host(store)
     for number in range(3):
         await here.put(f"agent-{number}")
@@ -88,8 +88,9 @@ async def test_only_what_was_changed_is_read_again(monkeypatch: pytest.MonkeyPat
     assert there.agents.stored("w")["agent-1"].runner_id == "plugin:test/two/default"
 
 
-async def test_an_agent_that_is_made_while_others_are_taken_in_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = open_memory_store()
+async def test_an_agent_that_is_made_while_others_are_taken_in_stays(
+    store: QuickStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here, may_go_on, looked = Host(store), asyncio.Event(), asyncio.Event()
     look = store.stored_agents
 
@@ -111,9 +112,9 @@ async def test_an_agent_that_is_made_while_others_are_taken_in_stays(monkeypatch
 
 
 async def test_an_agent_whose_files_could_not_be_looked_up_is_taken_in_the_next_time(
+    store: QuickStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store = open_memory_store()
     await store.write([AgentRow("w", "writer", msgspec.json.encode({"runner": RUNNER, "files": ["f"]}), 1.0, "ada")])
     host = Host(store)
 
@@ -128,8 +129,9 @@ async def test_an_agent_whose_files_could_not_be_looked_up_is_taken_in_the_next_
     assert set(host.agents.stored("w")) == {"writer"}
 
 
-async def test_a_file_of_somebody_else_that_an_older_host_gave_an_agent_is_not_given_any_more() -> None:
-    store = open_memory_store()
+async def test_a_file_of_somebody_else_that_an_older_host_gave_an_agent_is_not_given_any_more(
+    store: QuickStore,
+) -> None:
     for user in ("ada", "bob"):
         await store.write([a_file(f"of-{user}", user)])
     body = msgspec.json.encode({"runner": RUNNER, "files": ["of-ada", "of-bob"]})
@@ -177,8 +179,7 @@ async def kept_of(store: Store) -> bytes:
     return row.body
 
 
-async def test_secrets_of_an_agent_are_not_on_record_in_the_clear_and_reach_it_all_the_same() -> None:
-    store = open_memory_store()
+async def test_secrets_of_an_agent_are_not_on_record_in_the_clear_and_reach_it_all_the_same(store: QuickStore) -> None:
     here, there = Host(store), Host(store)
     await here.stored.put(ADA, "writer", PLAIN, None)
     body = await kept_of(store)
@@ -189,8 +190,9 @@ async def test_secrets_of_an_agent_are_not_on_record_in_the_clear_and_reach_it_a
     assert there.agents.stored("w")["writer"].config["key"] == "sk-4711"
 
 
-async def test_what_an_earlier_version_kept_in_the_clear_is_sealed_when_it_is_read_and_who_wrote_it_stays() -> None:
-    store = open_memory_store()
+async def test_what_an_earlier_version_kept_in_the_clear_is_sealed_when_it_is_read_and_who_wrote_it_stays(
+    store: QuickStore,
+) -> None:
     await store.write([AgentRow("w", "writer", msgspec.json.encode(PLAIN), 7.0, "ada")])
     host = Host(store)
     await host.stored.load()
@@ -203,8 +205,7 @@ async def test_what_an_earlier_version_kept_in_the_clear_is_sealed_when_it_is_re
     assert await kept_of(store) == body
 
 
-async def test_a_sealed_secret_opens_for_no_other_agent_workspace_or_setting() -> None:
-    store = open_memory_store()
+async def test_a_sealed_secret_opens_for_no_other_agent_workspace_or_setting(store: QuickStore) -> None:
     await Host(store).put(key="sk-4711", other="x")
     [row] = await store.stored_agents()
     config = msgspec.json.decode(row.body)["config"]
@@ -217,8 +218,7 @@ async def test_a_sealed_secret_opens_for_no_other_agent_workspace_or_setting() -
         assert dict(host.agents.stored(workspace)[name].config) == {}
 
 
-async def test_after_a_rotation_the_old_secret_opens_and_the_new_one_seals() -> None:
-    store = open_memory_store()
+async def test_after_a_rotation_the_old_secret_opens_and_the_new_one_seals(store: QuickStore) -> None:
     await Host(store).put(key="sk-4711")
     rotated = ClusterSecret((b"a new secret that was made by rotation", *SECRET.parts), "a test")
     host = Host(store, Sealer(rotated))
@@ -229,8 +229,7 @@ async def test_after_a_rotation_the_old_secret_opens_and_the_new_one_seals() -> 
     assert after.agents.stored("w")["writer"].config["key"] == "sk-4711"
 
 
-async def test_with_another_secret_only_what_was_sealed_is_lost_and_it_is_said() -> None:
-    store = open_memory_store()
+async def test_with_another_secret_only_what_was_sealed_is_lost_and_it_is_said(store: QuickStore) -> None:
     await Host(store).stored.put(ADA, "writer", PLAIN, None)
     before = await kept_of(store)
     host = Host(store, Sealer(ClusterSecret((b"somebody else's secret, quite another",), "a test")))

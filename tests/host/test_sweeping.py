@@ -12,21 +12,21 @@ from paddock.host.keeping import sweeping
 from paddock.host.keeping.retention import Retention
 from paddock.host.keeping.sweeping import Sweeper
 from paddock.settings import Settings
-from paddock.storage.memory import open_memory_store
-from paddock.storage.memory_blobs import MemoryBlobs
+from stores import QuickBlobs, QuickStore
 
 
 @pytest.mark.anyio
 async def test_only_the_host_whose_turn_it_is_sweeps_and_one_whose_turn_it_becomes(
+    store: QuickStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sweeping, "TURN_SECONDS", 0.0)
     sweeper, asked, swept = (
-        Sweeper(open_memory_store(), MemoryBlobs(), clock=lambda: 0.0),
+        Sweeper(store, QuickBlobs(), clock=lambda: 0.0),
         list[bool](),
         asyncio.Event(),
     )
-    retention = Retention(open_memory_store(), cast("Any", None), cast("Any", None), clock=lambda: 0.0)
+    retention = Retention(store, cast("Any", None), cast("Any", None), clock=lambda: 0.0)
 
     def its_turn() -> bool:
         asked.append(len(asked) >= 3)

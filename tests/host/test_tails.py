@@ -4,14 +4,14 @@ import pytest
 
 from http_api.facts import delta, stored
 from paddock.host.streams.tails import IDLE_TAILS, Tails
-from paddock.storage.memory import MemoryStore
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 MANY = 3 * IDLE_TAILS
 
 
-async def test_where_something_goes_on_nothing_is_let_go_before_its_reader_comes() -> None:
-    tails = Tails(MemoryStore())
+async def test_where_something_goes_on_nothing_is_let_go_before_its_reader_comes(store: QuickStore) -> None:
+    tails = Tails(store)
     tails.owned = lambda session_id: session_id.startswith("busy")
     facts = stored(delta("m", "hello", opens=True))
     for number in range(MANY):
@@ -21,8 +21,8 @@ async def test_where_something_goes_on_nothing_is_let_go_before_its_reader_comes
     assert all(reader.take() for reader in readers)
 
 
-async def test_what_is_over_is_let_go_soon() -> None:
-    tails, busy = Tails(MemoryStore()), True
+async def test_what_is_over_is_let_go_soon(store: QuickStore) -> None:
+    tails, busy = Tails(store), True
     tails.owned = lambda _: busy
     facts = stored(delta("m", "hello", opens=True))
     for number in range(MANY):

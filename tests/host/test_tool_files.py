@@ -1,7 +1,6 @@
 """Files that tools give back, kept for real: in their place, judged by content, within limits, never a lost result."""
 
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -15,21 +14,12 @@ from paddock.host.calls.tools import ToolCalls
 from paddock.host.runs.outcomes import Outcomes
 from paddock.images.cleaning import ChildPictures
 from paddock.ports import Store
-from paddock.storage.memory import MemoryStore
-from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.tools.functions import FunctionTool, FunctionTools
 from paddock.tools.signatures import signature_of
 from paddock_sdk.protocol.host_calls import ToolsCallParams
+from stores import QuickBlobs
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[Store]:
-    memory = MemoryStore()
-    await memory.open()
-    yield memory
-    await memory.close()
 
 
 async def result_of(store: Store, given: object, *, workspace_bytes: int = 10**9) -> dict[str, Any]:
@@ -40,7 +30,7 @@ async def result_of(store: Store, given: object, *, workspace_bytes: int = 10**9
         return given
 
     limits = ArtifactLimits(workspace_bytes=workspace_bytes)
-    artifacts = Artifacts(store, MemoryBlobs(), clock=time.time, limits=limits)
+    artifacts = Artifacts(store, QuickBlobs(), clock=time.time, limits=limits)
     files = ToolFiles(artifacts, ChildPictures(), max_pixels=1_000_000)
     tools = FunctionTools([FunctionTool(draw, signature_of(draw))], clock=time.time)
     calls = ToolCalls(tools, records=store, outcomes=Outcomes(store), clock=time.time, artifacts=artifacts, files=files)

@@ -21,9 +21,9 @@ from paddock.ports import Batch, Caller
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.session.commands import SessionTimeouts
 from paddock.rules.session.messages import RunFailed
-from paddock.storage.memory import MemoryStore
 from paddock.storage.sqlite import SqliteStore
 from patience import at_most
+from stores import QuickStore, reached_otherwise
 
 pytestmark = pytest.mark.anyio
 HERE = Caller("test/one", "c1")
@@ -40,7 +40,7 @@ async def until(true: Callable[[], object], seconds: float = 30.0) -> None:
             await asyncio.sleep(0.01)
 
 
-class FlakyStore(MemoryStore):
+class FlakyStore(QuickStore):
     """A store that can be taken away."""
 
     down = reads_down = False
@@ -84,9 +84,7 @@ def brought_back() -> list[asyncio.Task[object]]:
 
 async def taken_over(store: FlakyStore, thread: str) -> None:
     """Another host, which can reach the same store, ends what goes on in a conversation."""
-    reached = MemoryStore()
-    reached.__dict__ = store.__dict__
-    async with small_house(reached) as elsewhere:
+    async with small_house(reached_otherwise(store)) as elsewhere:
         await elsewhere.sessions.take_over([(thread, "host_lost", "its host is gone")])
 
 
@@ -189,7 +187,7 @@ async def test_a_turn_that_began_without_anybody_knowing_ends_though_nobody_asks
 
 
 async def test_a_turn_that_an_earlier_owner_left_ends_whatever_its_session_is_opened_for() -> None:
-    store, thread = MemoryStore(), a_thread()
+    store, thread = QuickStore(), a_thread()
     async with small_house(store) as house:
         accepted = await house.say(thread=thread, run="r")
     async with small_house(store) as house:  # and nobody looks for what was left
@@ -324,7 +322,7 @@ async def test_idle_sessions_are_forgotten_however_they_were_opened(monkeypatch:
 
 
 async def test_recovery_of_one_session_does_not_wait_for_the_runner_of_another() -> None:
-    store, first, second = MemoryStore(), a_thread(), a_thread()
+    store, first, second = QuickStore(), a_thread(), a_thread()
     async with small_house(store) as house:
         await house.say("a", thread=first)
         await house.say("queued", thread=first)
@@ -343,7 +341,7 @@ async def test_after_a_restart_a_queued_turn_goes_to_whoever_is_active_then() ->
     agents = "default_agent: one\nagents:\n" + "".join(
         f'  {name}: {{runner: "plugin:test/{name}/default"}}\n' for name in ("one", "two")
     )
-    store, thread = MemoryStore(), a_thread()
+    store, thread = QuickStore(), a_thread()
     async with small_house(store, agents=agents) as house:
         await house.say("a", thread=thread)
         asked = await house.say("b", thread=thread, agent_id="two")
@@ -456,7 +454,7 @@ async def test_an_input_that_waits_too_long_for_its_turn_fails_where_it_stands()
 
 
 async def test_time_in_which_no_host_was_there_is_no_time_in_line() -> None:
-    now, store, thread = [1000.0], MemoryStore(), a_thread()
+    now, store, thread = [1000.0], QuickStore(), a_thread()
     async with small_house(store, clock=lambda: now[0]) as house:
         await house.say("a", thread=thread)
         waiting = [await house.say(text, thread=thread) for text in ("b", "c")]
@@ -481,7 +479,7 @@ async def test_a_cancel_is_on_the_audit_trail() -> None:
 
 @pytest.mark.usefixtures("quick")
 async def test_a_session_that_cannot_be_read_keeps_the_host_from_nothing_and_ends_when_it_can() -> None:
-    class Unreadable(MemoryStore):
+    class Unreadable(QuickStore):
         broken: str | None = None
 
         async def claim(self, session_id: str):

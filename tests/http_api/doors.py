@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import httpx
 import uvicorn
@@ -82,9 +82,8 @@ from paddock.rules.cluster.signing import SigningKeys
 from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
+from paddock.storage.chosen import knowledge_in
 from paddock.storage.files.cluster_secret import Sealer
-from paddock.storage.memory import MemoryStore
-from paddock.storage.memory_knowledge import MemoryKnowledge
 from paddock.telemetry.metrics import Metrics
 from paddock.tools.calendar import CalendarTools
 from paddock.tools.catalog import ToolCatalog
@@ -355,7 +354,7 @@ async def open_doors(
         ready = [(True, "ready")]
         users = Users(house.store, clock=time.time)
         house.inbox._users = users
-        kept = MemoryKnowledge(cast("MemoryStore", house.store))
+        kept = knowledge_in(house.store)
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
         uploads = uploads_of(house, keys, uploading)

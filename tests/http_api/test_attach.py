@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
@@ -28,8 +28,7 @@ from paddock.ports import ApiKeyRow
 from paddock.ports.attachments import NoAttachments
 from paddock.runners.gateway import Gateway
 from paddock.runners.installed.catalog import Catalog
-from paddock.storage.memory import MemoryStore
-from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.storage.chosen import knowledge_in
 
 pytestmark = pytest.mark.anyio
 ONE = "plugin:test/one/default"
@@ -43,7 +42,7 @@ async def no_calls(*_: Any) -> Any:
 async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, httpx.AsyncClient, str]]:
     gateway = Gateway(Catalog(), home=home, mark="test-attach", on_call=no_calls, host_version="test")
     async with small_house(gateway=gateway) as house:  # pyright: ignore[reportArgumentType]
-        kept = MemoryKnowledge(cast("MemoryStore", house.store))
+        kept = knowledge_in(house.store)
         users, knowledge = Users(house.store, clock=time.time), Bases(kept, Ingest(kept))
         streams = OpenStreams(house.store)
         app = helpers.app_of(

@@ -91,6 +91,26 @@ async def test_the_last_conversation_of_a_person_is_none_that_a_job_talks_in() -
         assert (await doors.client.get("/api/v1/agent/history")).json()["threadId"] is None
 
 
+@pytest.mark.spec("http/sessions-list", "http/sessions-look", "http/sessions-search")
+async def test_a_conversation_that_a_job_talks_in_is_marked_in_the_list() -> None:
+    async with open_doors() as doors:
+        mine = a_body()
+        assert (await doors.post(mine)).status_code == 202
+        await doors.answered(await doors.gateway.next(), "nothing new")
+        job = await made(doors)
+        assert (await doors.client.post(f"{BASE}/{job['jobId']}/run")).status_code == 202
+        await doors.answered(await doors.gateway.next(), "nothing new")
+        sessions = "/api/v1/agent/sessions"
+        for query in ({}, {"query": "nothing new"}):
+            listed = (await doors.client.get(sessions, params=query)).json()["sessions"]
+            marks = {entry["threadId"]: entry.get("automationId") for entry in listed}
+            assert marks == {job["threadId"]: job["jobId"], mine["threadId"]: None}
+        assert (await doors.client.get(f"{sessions}/{job['threadId']}")).json()["automationId"] == job["jobId"]
+        assert "automationId" not in (await doors.client.get(f"{sessions}/{mine['threadId']}")).json()
+        assert (await doors.client.delete(f"{BASE}/{job['jobId']}")).status_code == 204
+        assert "automationId" not in (await doors.client.get(f"{sessions}/{job['threadId']}")).json()
+
+
 @pytest.mark.spec("http/automation-mode")
 async def test_automation_on_a_jobs_thread_takes_tools_and_context_from_the_job() -> None:
     async with open_doors() as doors:

@@ -1,14 +1,19 @@
 """Deleting conversations, erasing messages, and cursors whose place was forgotten, over HTTP."""
 
 import asyncio
+import json
 import uuid
 from typing import Any
 
 import pytest
 
+from grants import a_grant
 from host.scripted import AtRunner
 from http_api.doors import Doors, a_body, assert_problem, open_doors
+from paddock.host.calls.transcript_items import item_of
 from paddock.host.keeping.retention import Retention
+from paddock.http_api.ag_ui.events import Peer
+from paddock.http_api.ag_ui.snapshot import snapshot
 from paddock.rules.log.retention import DAY, Periods
 
 pytestmark = pytest.mark.anyio
@@ -22,6 +27,10 @@ async def a_turn(doors: Doors, thread: str, text: str = "hello", run: str = "run
     at_runner = await doors.gateway.next()
     await doors.answered(at_runner, "good ", "day")
     return at_runner
+
+
+def events_of(answer: Any) -> list[dict[str, Any]]:
+    return [json.loads(line[5:]) for line in answer.text.splitlines() if line.startswith("data:")]
 
 
 async def trim(doors: Doors, thread: str, run: AtRunner) -> None:
@@ -56,6 +65,43 @@ async def test_an_owner_erases_a_message_and_nobody_reads_it_again() -> None:
         )
         unknown = f"{SESSIONS}/{thread}/items/{run.run_id}.9/erase"
         assert_problem(await doors.client.post(unknown), 404, "not_found", "there is no such message")
+
+
+@pytest.mark.spec("http/sessions-erase", "http/export")
+async def test_an_erased_message_is_shown_as_erased_wherever_a_client_reads() -> None:
+    thread = str(uuid.uuid4())
+    async with open_doors() as doors:
+        run = await a_turn(doors, thread, "the code is 4711-zz")
+        other = await a_turn(doors, thread, "and a harmless word", "run-2")
+        items = (await doors.client.get(f"{SESSIONS}/{thread}/export?format=json")).json()["messages"]
+        for item in items[:2]:
+            assert (await doors.client.post(f"{SESSIONS}/{thread}/items/{item['id']}/erase")).status_code == 200
+
+        day = (await doors.client.get("/api/v1/agent/history", params={"threadId": thread})).json()["messages"]
+        shown = [(message["role"], message["content"], message.get("erased")) for message in day]
+        kept = [("user", "and a harmless word", None), ("assistant", "good day", None)]
+        assert shown == [("user", "", True), ("assistant", "", True), *kept]
+
+        export = (await doors.client.get(f"{SESSIONS}/{thread}/export?format=json")).json()["messages"]
+        assert [message.get("erased") for message in export] == [True, True, None, None]
+        text = (await doors.client.get(f"{SESSIONS}/{thread}/export?format=markdown")).text
+        assert text.count("*(This message was erased.)*") == 2
+
+        events = events_of(await doors.client.get(f"/api/v1/agent/runs/{run.run_id}/events"))
+        started = next(event for event in events if event["type"] == "RUN_STARTED")
+        [asked, *_] = started["input"]["messages"]
+        assert (asked["content"], asked["erased"]) == ("This message was erased.", True)
+        [end] = [event for event in events if event["type"] == "TEXT_MESSAGE_END"]
+        assert end["metadata"] == {"erased": True}
+        whole = events_of(await doors.client.get(f"/api/v1/agent/runs/{other.run_id}/events"))
+        assert all("erased" not in str(event) for event in whole)
+
+        rows = await doors.house.store.transcript(thread, limit=10)
+        frame = snapshot(rows, Peer("1", thread, "run", "1"), lambda _: None)
+        words = [message["content"] for message in json.loads(frame[5:])["messages"]]
+        assert words == ["This message was erased."] * 2 + ["and a harmless word", "good day"]
+        for_runners = [item_of(row, a_grant(), "c")["metadata"].get("erased") for row in rows]
+        assert for_runners == [None, None, True, True]
 
 
 @pytest.mark.spec("http/sessions-deleted-id")

@@ -14,7 +14,8 @@ from http_api.frames import cursor_of, split
 from http_api.ordering import assert_official, assert_ordered
 from paddock.http_api.native.runs import iso
 from paddock.ports import Batch
-from paddock.storage.memory import MemoryStore, open_memory_store
+from paddock.rules.errors import StorageUnavailableError
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 RUNS = "/api/v1/agent/runs"
@@ -49,7 +50,7 @@ async def test_a_run_is_accepted_once_and_the_same_request_gets_the_same_answer(
         assert (other.status_code, other.json()["created"]) == (202, False)
 
 
-class GatedStore(MemoryStore):
+class GatedStore(QuickStore):
     """Writes nothing before it is let."""
 
     def __init__(self) -> None:
@@ -122,7 +123,7 @@ async def test_the_stream_tells_a_run_from_its_start_to_its_end() -> None:
 
 @pytest.mark.spec("http/cursor")
 async def test_from_every_cursor_the_rest_comes_without_gap_or_duplicate_also_after_a_restart() -> None:
-    store = open_memory_store()
+    store = QuickStore()
     async with open_doors(store) as doors:
         task_id, live = await a_finished_run(doors)
     frames = split(live)
@@ -282,14 +283,25 @@ async def test_what_is_not_part_of_the_api_is_a_problem_too() -> None:
         assert (await doors.client.head(f"{RUNS}/x/events")).status_code == 405
 
 
+class FullStore(QuickStore):
+    """A store that can be read; it writes again when it is told so."""
+
+    full = True
+
+    async def append(self, batch: Batch) -> None:
+        if self.full:
+            raise StorageUnavailableError("the disk is full")
+        await super().append(batch)
+
+
 @pytest.mark.spec("http/unavailable")
 async def test_when_the_store_cannot_write_nothing_is_accepted_and_the_caller_hears_when_to_return() -> None:
-    async with open_doors() as doors:
-        await doors.house.store.close()
+    store = FullStore()
+    async with open_doors(store) as doors:
         answer = await doors.post(a_body())
         assert_problem(answer, 503, "unavailable", "the store cannot write now, so nothing was accepted")
         assert int(answer.headers["retry-after"]) >= 1
-        await doors.house.store.open()
+        store.full = False
         assert (await doors.post(a_body())).status_code == 202
 
 

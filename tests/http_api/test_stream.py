@@ -20,7 +20,7 @@ from paddock.http_api.streams.stream import RunStream
 from paddock.rules.access.credentials import HOST
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.session.facts import Fact
-from paddock.storage.memory import MemoryStore
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 RUNS = "/api/v1/agent/runs"
@@ -51,7 +51,7 @@ async def never_over(_: int) -> bool:
 
 def a_stream(follower: Follower, first_seq: int, keep_alive: float = 15.0, is_over: Any = never_over) -> RunStream:
     peer = peer_of("1", THREAD, "run")
-    place = OpenStreams(MemoryStore()).hold(HOST)
+    place = OpenStreams(QuickStore()).hold(HOST)
     return RunStream(follower, peer, Cursor("1", first_seq, -1), place=place, keep_alive=keep_alive, is_over=is_over)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 import pytest
 
-from contracts.conftest import open_plug
+from contracts.conftest import PLUGS, open_plug
 from grants import a_grant
 from host.calling import a_gateway
 from host.scripted import ANN, SmallHouse, small_house
@@ -30,10 +30,10 @@ from paddock.rules.log.retention import DAY, Periods
 from paddock.rules.log.salting import is_salted
 from paddock.storage.files.local import FileBlobs
 from paddock.storage.files.verifying import look
-from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME
+from stores import QuickBlobs
 
 pytestmark = pytest.mark.anyio
 
@@ -77,11 +77,11 @@ def days() -> Days:
 Houses = Callable[[], Any]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=PLUGS)
 def a_house(request: pytest.FixtureRequest, tmp_path: Path, days: Days) -> Houses:
     @asynccontextmanager
     async def open_house() -> AsyncIterator[SmallHouse]:
-        blobs = FileBlobs(tmp_path / "data" / "blobs") if request.param == "sqlite" else MemoryBlobs()
+        blobs = FileBlobs(tmp_path / "data" / "blobs") if request.param == "sqlite" else QuickBlobs()
         with open_plug(request.param, tmp_path) as store:
             async with small_house(store, gateway=a_gateway(), clock=days, blobs=blobs) as house:
                 await blobs.open()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from contracts.conftest import open_plug
+from contracts.conftest import PLUGS, open_plug
 from host.calling import a_gateway, a_run, ask, created, ended
 from host.scripted import ANN, BOB, SmallHouse, small_house
 from keeping.conversations import THREAD, a_turn, words_in
@@ -27,10 +27,10 @@ from paddock.rules.search.tokens import phrases_of
 from paddock.rules.values import replace
 from paddock.storage.files.local import FileBlobs
 from paddock.storage.files.verifying import look
-from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.commands import compare
+from stores import QuickBlobs
 
 pytestmark = pytest.mark.anyio
 
@@ -58,12 +58,12 @@ def days() -> Days:
 Houses = Callable[[], Any]
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=PLUGS)
 def a_house(request: pytest.FixtureRequest, tmp_path: Path, days: Days) -> Houses:
     @asynccontextmanager
     async def open_house() -> AsyncIterator[SmallHouse]:
         embedded = request.param == "sqlite"
-        blobs = FileBlobs(tmp_path / "data" / "blobs") if embedded else MemoryBlobs()
+        blobs = FileBlobs(tmp_path / "data" / "blobs") if embedded else QuickBlobs()
         with open_plug(request.param, tmp_path) as store:
             async with small_house(store, gateway=a_gateway(), clock=days, blobs=blobs) as house:
                 await blobs.open()

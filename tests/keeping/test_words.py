@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from contracts.conftest import open_plug
+from contracts.conftest import PLUGS, open_plug
 from host.calling import a_gateway
 from host.scripted import ANN, BOB, SmallHouse, small_house
 from http_api.doors import a_body, assert_problem, open_doors
@@ -39,7 +39,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=PLUGS)
 def a_house(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Houses:
     @asynccontextmanager
     async def open_house() -> AsyncIterator[SmallHouse]:

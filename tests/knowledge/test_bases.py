@@ -22,7 +22,7 @@ from paddock.ports.knowledge import JobRow, Passage, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.people.model_usage import Payer
 from paddock.rules.values import replace
-from paddock.storage.memory_blobs import MemoryBlobs
+from stores import QuickBlobs
 
 pytestmark = pytest.mark.anyio
 ANN = Payer("w", "ann")
@@ -33,7 +33,7 @@ class House:
 
     def __init__(self, both: Both, embed: Embed | None = None, room: int = 1 << 30) -> None:
         self.both = both
-        self.blobs = MemoryBlobs()
+        self.blobs = QuickBlobs()
         limits = ArtifactLimits(workspace_bytes=room)
         artifacts = Artifacts(both.store, self.blobs, clock=time.time, limits=limits)
         originals = DocumentOriginals(artifacts, both.store, self.blobs)

@@ -10,6 +10,7 @@ import pytest
 from paddock.ports import Caller
 from paddock.runners.wire.calls import RUN_IS_OVER, HostCalls
 from paddock.runners.wire.frames import Frame
+from paddock_sdk.protocol.frames import INVALID_REQUEST
 
 pytestmark = pytest.mark.anyio
 PATIENCE = 30.0
@@ -90,6 +91,24 @@ async def test_a_stream_whose_run_ends_says_so_and_the_call_behind_it_is_answere
     assert first.closed.is_set()
     assert (await wire.answer(2))["result"] == {}
     assert second.closed.is_set()
+
+
+async def test_a_call_with_the_id_of_one_that_is_not_answered_gets_an_error_at_once() -> None:
+    wire, first = Wire(), Source()
+    wire.ask(1, first)
+    await asyncio.wait_for(first.waits.wait(), PATIENCE)
+    wire.ask(2, Source(stays=False))  # waits for the task of the first
+    for number in (1, 2):
+        wire.ask(number, Source(stays=False))
+        refused = wire.said.pop(number)["error"]
+        assert refused["code"] == INVALID_REQUEST
+        assert "a call of this id is still being answered" in refused["data"]["message"]
+    wire.calls.run_over("r")
+    assert (await wire.answer(1))["error"]["data"]["message"] == RUN_IS_OVER
+    assert "result" in await wire.answer(2)
+    del wire.said[1]
+    wire.ask(1, Source(stays=False))
+    assert "result" in await wire.answer(1), "an id that was answered is free again"
 
 
 async def test_a_stream_may_end_its_own_run_with_its_last_word() -> None:

@@ -280,7 +280,7 @@ async def test_unknown_methods_and_odd_params_are_refused_by_their_own_codes() -
     wire = Wire()
     wire.open.set()
     call(wire, method="host.destroy")
-    call(wire, params=[1])
+    call(wire, "c2", params=[1])
     await eventually(lambda: len(wire.sent) == 2)
     codes = [(sent["error"]["code"], sent["error"]["data"]["code"]) for sent in wire.sent]
     assert codes == [(-32601, "invalid_argument"), (-32602, "invalid_argument")]

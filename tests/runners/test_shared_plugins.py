@@ -9,7 +9,7 @@ from paddock.rules.rows.rows import AuditRow, PluginRow
 from paddock.runners.installed.shared_plugins import SharedPlugins
 from paddock.runners.packages import InstalledPlugins, Package, PackageError, read_package, unpack
 from paddock.runners.packages.archives import packed
-from paddock.storage.memory import MemoryStore
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -27,8 +27,8 @@ def a_row(package: Package, **other: str) -> PluginRow:
 class Here:
     """One host's plugins, following a store."""
 
-    def __init__(self, data: Path) -> None:
-        self.store, self.plugins = MemoryStore(), InstalledPlugins(data)
+    def __init__(self, store: QuickStore, data: Path) -> None:
+        self.store, self.plugins = store, InstalledPlugins(data)
         self.rows: list[AuditRow] = []
         self.shared = SharedPlugins(self.plugins, self.store, note=self.rows.append, clock=lambda: 0.0)
 
@@ -49,8 +49,8 @@ def test_the_same_files_are_the_same_archive_and_come_out_as_they_went_in(tmp_pa
         unpack(raw[: len(raw) // 2], package.contents.sha256)
 
 
-async def test_what_all_have_is_put_in_place_replaced_and_taken_out(tmp_path: Path) -> None:
-    here = Here(tmp_path / "data")
+async def test_what_all_have_is_put_in_place_replaced_and_taken_out(store: QuickStore, tmp_path: Path) -> None:
+    here = Here(store, tmp_path / "data")
     first, second = a_package(tmp_path), a_package(tmp_path, "2.0")
     assert await here.after(a_row(first)) == [("me/demo", "1.0", True)]
     assert await here.after(a_row(second)) == [("me/demo", "2.0", True)]
@@ -59,16 +59,18 @@ async def test_what_all_have_is_put_in_place_replaced_and_taken_out(tmp_path: Pa
     assert [row.result for row in here.rows] == ["allowed"] * 3
 
 
-async def test_what_a_host_has_for_itself_stays_until_all_have_it(tmp_path: Path) -> None:
-    here, package = Here(tmp_path / "data"), a_package(tmp_path)
+async def test_what_a_host_has_for_itself_stays_until_all_have_it(store: QuickStore, tmp_path: Path) -> None:
+    here, package = Here(store, tmp_path / "data"), a_package(tmp_path)
     here.plugins.install(package)
     assert await here.after() == [("me/demo", "1.0", False)]
     assert await here.after(a_row(package)) == [("me/demo", "1.0", True)]
     assert await here.after(PluginRow("me/demo", "", "", b"", 1.0, "ann")) == []
 
 
-async def test_files_that_were_not_agreed_to_are_refused_said_once_and_hide_no_other(tmp_path: Path) -> None:
-    here, package = Here(tmp_path / "data"), a_package(tmp_path)
+async def test_files_that_were_not_agreed_to_are_refused_said_once_and_hide_no_other(
+    store: QuickStore, tmp_path: Path
+) -> None:
+    here, package = Here(store, tmp_path / "data"), a_package(tmp_path)
     wrong = [a_row(package, plugin="a/forged", sha256="0" * 64), a_row(package, plugin="b/renamed")]
     assert await here.after(*wrong, a_row(package)) == [("me/demo", "1.0", True)]
     assert await here.after() == [("me/demo", "1.0", True)]

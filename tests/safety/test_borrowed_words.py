@@ -110,7 +110,7 @@ def _quoting(node: ast.AST, name: str) -> Iterator[int]:
             called = called.value
         if isinstance(called, ast.Name) and called.id in QUIET:
             return
-        if isinstance(called, ast.Name) and called.id == "str" and _names(node, name):
+        if isinstance(called, ast.Name) and called.id in {"str", "cause_of"} and _names(node, name):
             yield node.lineno
     if isinstance(node, ast.keyword) and node.arg == "for_operators":
         return
@@ -143,6 +143,7 @@ FOR_OPERATORS = (
     "host/keeping/retention.py",
     "host/agents/stored.py",
     "tools/loading.py",
+    "tools/mcp_server.py",
     "tools/signatures.py",
     "runners/installed/manifests.py",
     "runners/packages/archives.py",

@@ -11,8 +11,8 @@ import pytest
 from http_api.doors import Doors, a_body, open_doors
 from paddock.http_api.api_description.document import OPERATIONS
 from paddock.http_api.api_description.words import JSON, SSE, Operation
-from paddock.storage.memory import MemoryStore
 from safety.tenants import AGENT, Tenant
+from stores import QuickStore
 
 Two = tuple[Tenant, Tenant]
 NAMED = frozenset({"thread", "run", "agent", "job", "key", "kb", "attachment"})
@@ -240,8 +240,10 @@ async def theirs(doors: Doors, how: str) -> str:
 @pytest.mark.anyio
 @pytest.mark.spec("http/foreign-ids")
 @pytest.mark.parametrize("asked", READS, ids=lambda one: f"{one[0]} {one[1]}")
-async def test_reading_a_deleted_foreign_thread_costs_and_says_what_a_random_one_does(asked: Any) -> None:
-    async with open_doors(cast("Any", Counted(MemoryStore()))) as doors:
+async def test_reading_a_deleted_foreign_thread_costs_and_says_what_a_random_one_does(
+    store: QuickStore, asked: Any
+) -> None:
+    async with open_doors(cast("Any", Counted(store))) as doors:
         ann = await doors.key_for("ann", "mine", role="admin")
         deleted = await theirs(doors, "deleted")
         await looked_up(doors, ann, asked, str(uuid.uuid4()))  # whatever is looked up once
@@ -251,12 +253,13 @@ async def test_reading_a_deleted_foreign_thread_costs_and_says_what_a_random_one
 @pytest.mark.anyio
 @pytest.mark.spec("http/foreign-ids")
 @pytest.mark.parametrize("asked", OPENS, ids=lambda one: f"{one[0]} {one[1]}")
-async def test_opening_a_deleted_foreign_thread_costs_and_says_what_a_live_one_does(asked: Any) -> None:
+async def test_opening_a_deleted_foreign_thread_costs_and_says_what_a_live_one_does(
+    store: QuickStore, asked: Any
+) -> None:
     """Whether an id was ever taken by somebody else shows when one wants to take it; nothing else of it does."""
-    kept = MemoryStore()
-    async with open_doors(kept) as doors:
+    async with open_doors(store) as doors:
         deleted, live, other = [await theirs(doors, how) for how in ("deleted", "live", "too")]
-    async with open_doors(cast("Any", Counted(kept))) as doors:  # which remembers none of them
+    async with open_doors(cast("Any", Counted(store))) as doors:  # which remembers none of them
         ann = await doors.key_for("ann", "mine", role="admin")
         await looked_up(doors, ann, asked, other)  # from now on the caller is known
         seen = await looked_up(doors, ann, asked, deleted)

@@ -16,7 +16,7 @@ from paddock.http_api.edge.crowd import Crowd
 from paddock.http_api.edge.patience import PATIENCE
 from paddock.http_api.edge.slow_clients import SENT_AHEAD
 from paddock.rules.rows.rows import AuditRow
-from paddock.storage.memory import MemoryStore
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 ORDINARY = "/api/v1/api-keys"
@@ -42,9 +42,7 @@ async def test_an_event_of_an_unknown_platform_is_refused_before_its_body_is_rea
         assert "401" in (await client.head()).splitlines()[0]
 
 
-async def test_what_strangers_bring_about_is_a_row_and_a_number_and_not_a_row_each() -> None:
-    store = MemoryStore()
-    await store.open()
+async def test_what_strangers_bring_about_is_a_row_and_a_number_and_not_a_row_each(store: QuickStore) -> None:
     tasks: set[asyncio.Task[None]] = set()
     audit = Audit(store, lambda work: tasks.add(task := asyncio.create_task(work)) or task)
     row = AuditRow(1.0, "", "platform:", "events.accept", "", "host", "unauthenticated", "not signed")

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -52,8 +53,8 @@ async def running(**servers: Any) -> AsyncIterator[McpTools]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def calling(tools: McpTools, name: str, /, **parameters: Any) -> ToolAnswer:
-    return await tools.call(ToolUse("c", name, parameters, "w", "u", "a", "s", "r", time.time() + 60))
+async def calling(tools: McpTools, name: str, /, by: str = "w", **parameters: Any) -> ToolAnswer:
+    return await tools.call(ToolUse("c", name, parameters, by, "u", "a", "s", "r", time.time() + 60))
 
 
 async def said(tools: McpTools, name: str, /, **parameters: Any) -> Any:
@@ -93,6 +94,29 @@ async def test_a_server_that_dies_in_a_call_gives_an_unknown_outcome_and_is_star
         assert down.is_error or json.loads(down.content) == {"result": 2}
         await eventually(lambda: server.problem is None)
         assert await said(tools, "moody__add", a=1, b=1) == {"result": 2}
+
+
+async def test_a_workspace_that_brings_a_server_down_again_and_again_makes_it_rest_for_itself_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(mcp_server, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    async with running(moody=STDIO) as tools:
+        (server,) = tools.servers
+        for rest in (0.0, 1.0, 2.0):
+            now[0] += rest
+            lost = await calling(tools, "moody__die", by="bad")
+            assert lost.unknown, lost.content
+            await eventually(lambda: server.problem is None)
+        now[0] += 1.0
+        refused = await calling(tools, "moody__add", by="bad", a=1, b=1)
+        assert refused.is_error
+        assert not refused.unknown, "it was not called"
+        assert b"went down in calls of this workspace" in refused.content
+        assert b"in 3 seconds" in refused.content
+        assert await said(tools, "moody__add", by="good", a=1, b=1) == {"result": 2}
+        now[0] += 3.0
+        assert await said(tools, "moody__add", by="bad", a=1, b=1) == {"result": 2}
 
 
 async def test_a_server_that_says_far_too_much_is_not_listened_to_and_started_again() -> None:

@@ -17,6 +17,7 @@ agents:
   quick: {runner: "plugin:test/slow/default"}
   late: {runner: "plugin:test/late/default", deadline_seconds: 60}
   broken: {runner: "plugin:test/broken/default"}
+  dying: {runner: "plugin:test/dying/default"}
   missing: {runner: "plugin:nobody/nothing/default"}
 """
 FILE = '[plugin]\nauthor = "test"\nname = "{name}"\nversion = "1"\ncommand = ["python", "runner.py"]\n'
@@ -39,6 +40,21 @@ serve(Late())
 """
 
 
+DYING = """import os
+
+from paddock_sdk import AgentRunner, completed, serve
+
+
+class Dying(AgentRunner):
+    async def run(self, ctx, api):
+        os._exit(3)
+        yield completed()
+
+
+serve(Dying())
+"""
+
+
 def a_plugin(home: Path, name: str, source: str) -> None:
     (home / name).mkdir(parents=True)
     (home / name / "paddock-plugin.toml").write_text(FILE.format(name=name))
@@ -57,6 +73,7 @@ def host(new_host: Callable[..., HostProcess], tmp_path: Path, gate: Path) -> Ho
     shutil.copytree(NASTY / "slow", plugins / "slow")
     a_plugin(plugins, "late", LATE.format(gate=str(gate)))
     a_plugin(plugins, "broken", "raise SystemExit(3)\n")
+    a_plugin(plugins, "dying", DYING)
     return new_host(agents=AGENTS, plugins=(plugins,)).start()
 
 
@@ -130,6 +147,27 @@ def test_no_control_waits_for_a_runner_either(host: HostProcess, gate: Path) -> 
     assert answer.status_code < 300, answer.text
     gate.touch()
     wait_until(lambda: "at last" in transcript(host, thread), what="the other agent's answer")
+
+
+@pytest.mark.spec("handover/falls-back")
+@pytest.mark.parametrize("dead", ["dying", "missing"])
+def test_a_handover_to_an_agent_that_cannot_run_falls_back(host: HostProcess, dead: str) -> None:
+    thread = str(uuid.uuid4())
+    host.finished(host.post(f"handover {dead}", thread=thread, agent="quick").json()["taskId"])
+    with host.client() as client:
+        answer = client.post(f"/api/v1/agent/sessions/{thread}/control", json={"subtype": "HANDOVER_CONFIRM"})
+        assert answer.status_code < 300, answer.text
+
+        def settled() -> bool:
+            seen = client.get(f"/api/v1/agent/sessions/{thread}").json()
+            return not seen["transactions"] and not seen["inflight"] and seen["activeAgentId"] == "quick"
+
+        wait_until(settled, what="the first agent being active again")
+    if dead == "dying":
+        assert host.run(answer.json()["turnId"])["status"] == "failed"
+    task = host.post("still there?", thread=thread).json()["taskId"]
+    assert text_of(host.events(task)) == "still there?"
+    assert host.run(task)["agentId"] == "quick"
 
 
 @alone

@@ -74,7 +74,7 @@ def test_whatever_a_tool_does_the_model_is_told_and_answers(
     raised, wrong, unknown, broken = told(
         ("explode", "{}"), ("flood", '{"size": "much"}'), ("none__x", "{}"), ("flood", '{"size": ')
     )
-    assert raised == '{"error":"explode raised ValueError: the kettle is empty"}'
+    assert raised == '{"error":"explode failed: the kettle is empty"}'
     assert "wrong arguments for flood: size: Input should be a valid integer" in wrong
     assert "there is no tool 'none__x'; there are: " in unknown
     assert "the arguments of flood are no JSON object" in broken

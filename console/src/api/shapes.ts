@@ -9,6 +9,8 @@ export interface SessionEntry {
   items: number;
   createdAt: string;
   updatedAt: string;
+  /** The job that talks in it. */
+  automationId?: string;
   /** Where the words of a search stand. */
   found?: { title?: Piece[]; message?: { itemId: string; role: "user" | "assistant"; agentId?: string; timestamp: string; snippet: Piece[] } };
 }
@@ -58,6 +60,8 @@ export interface HistoryMessage {
   name?: string;
   /** Its run ended in the middle of it. */
   partial?: boolean;
+  /** Its words were erased on purpose. */
+  erased?: boolean;
 }
 export interface HistoryDay {
   threadId: string | null;

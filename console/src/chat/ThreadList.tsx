@@ -178,7 +178,10 @@ function ThreadEntry(props: { entry: SessionEntry; current: boolean; onChosen: (
   return (
     <li className={current ? "current" : ""}>
       <a href={there} onClick={onChosen} aria-current={current ? "page" : undefined} title={time(entry.updatedAt)}>
-        <span className="thread-title">{entry.found?.title ? <Marked pieces={entry.found.title} /> : title}</span>
+        <span className="thread-title">
+          {entry.found?.title ? <Marked pieces={entry.found.title} /> : title}
+          {entry.automationId && <small className="badge">{t("threads.job")}</small>}
+        </span>
         {said && (
           <span className="thread-found">
             <span className="thread-by">

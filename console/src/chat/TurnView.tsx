@@ -128,7 +128,7 @@ function Asked({ turn, newest, busy, actions }: { turn: Run; newest: boolean; bu
     <div className="asked">
       <span className="visually-hidden">{t("chat.you")}: </span>
       <div className="bubble">
-        {turn.text && <p>{turn.text}</p>}
+        {turn.erased ? <p className="cut">{t("chat.erased")}</p> : turn.text && <p>{turn.text}</p>}
         {turn.attachments.length > 0 && (
           <div className="images">
             {turn.attachments.map((file) => (
@@ -163,7 +163,9 @@ function PartView({ part, by, ended, waits, asked, about, press }: PartProps) {
   const { t } = useWords();
   switch (part.kind) {
     case "text":
-      return part.text ? (
+      return part.erased ? (
+        <p className="cut">{t("chat.erased")}</p>
+      ) : part.text ? (
         <>
           <Markdown text={part.text} />
           {part.cut && <p className="cut">{t("chat.cut")}</p>}

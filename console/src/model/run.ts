@@ -15,6 +15,8 @@ export interface TextPart {
   open: boolean;
   /** The words break off: the run ended in the middle of them. */
   cut?: boolean;
+  /** Its words were erased on purpose. */
+  erased?: boolean;
 }
 export interface ToolPart {
   kind: "tool";
@@ -67,6 +69,8 @@ export interface Run {
   endedAt: number | null;
   messageId: string | null;
   text: string | null;
+  /** The words of who asked were erased on purpose. */
+  erased?: boolean;
   attachments: Attachment[];
   parts: Part[];
   error: { code: string; message: string } | null;
@@ -134,7 +138,7 @@ export function reduceRun(run: Run, event: AgUiEvent): Run {
     case "TEXT_MESSAGE_CHUNK":
       return working(said(run, "text", event));
     case "TEXT_MESSAGE_END":
-      return close(run, "text", asText(event.messageId), asRecord(event.metadata).partial === true);
+      return close(run, "text", asText(event.messageId), asRecord(event.metadata).partial === true, asRecord(event.metadata).erased === true);
     case "REASONING_MESSAGE_START":
       return working(open(run, textPart("reasoning", asText(event.messageId))));
     case "REASONING_MESSAGE_CONTENT":
@@ -173,7 +177,8 @@ function started(run: Run, event: AgUiEvent): Run {
     ...run,
     startedAt: run.startedAt ?? time(event),
     messageId: asText(message.id) || run.messageId,
-    text: content === undefined ? run.text : textOf(content),
+    text: content === undefined ? run.text : message.erased === true ? "" : textOf(content),
+    ...(message.erased === true ? { erased: true } : {}),
     attachments: content === undefined || run.attachments.length ? run.attachments : imagesOf(content),
     parentTurnId: asText(event.parentRunId) || run.parentTurnId,
   };
@@ -285,8 +290,8 @@ function lastOpen(run: Run, kind: Part["kind"]): string {
   return run.parts.findLast((part) => part.kind === kind && "open" in part && part.open)?.id ?? "";
 }
 
-function close(run: Run, kind: "text" | "reasoning" | "tool", id: string, cut = false): Run {
-  return change<TextPart | ToolPart>(run, find(run, kind, id), (part) => ({ ...part, open: false, ...(cut ? { cut } : {}) }));
+function close(run: Run, kind: "text" | "reasoning" | "tool", id: string, cut = false, erased = false): Run {
+  return change<TextPart | ToolPart>(run, find(run, kind, id), (part) => ({ ...part, open: false, ...(cut ? { cut } : {}), ...(erased ? { erased } : {}) }));
 }
 
 function withArguments(run: Run, event: AgUiEvent): Run {

@@ -122,11 +122,11 @@ function ofRow(row: RunEntry | undefined): Partial<Run> {
 function inputOf(message: HistoryMessage | undefined): Partial<Run> {
   if (!message) return {};
   const attachments = (message.attachments ?? []).map(({ url, mimeType }) => ({ url, mimeType }));
-  return { text: message.content, messageId: message.id, attachments, startedAt: Date.parse(message.timestamp) };
+  return { text: message.content, messageId: message.id, attachments, startedAt: Date.parse(message.timestamp), ...(message.erased ? { erased: true } : {}) };
 }
 
 function withAnswer(turn: Run, message: HistoryMessage): Run {
-  const parts: Part[] = [...turn.parts, { kind: "text", id: message.id, text: message.content, open: false, ...(message.partial ? { cut: true } : {}) }];
+  const parts: Part[] = [...turn.parts, { kind: "text", id: message.id, text: message.content, open: false, ...(message.partial ? { cut: true } : {}), ...(message.erased ? { erased: true } : {}) }];
   if (message.ui_schema) parts.push({ kind: "card", id: `${message.id}:ui`, activity: "ui-schema", content: message.ui_schema });
   return { ...turn, parts, agentId: message.agentId ?? turn.agentId, endedAt: turn.endedAt ?? Date.parse(message.timestamp) };
 }

@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from paddock_sdk import __version__, encoding
 from paddock_sdk.calls import Calls, RunCalls
+from paddock_sdk.causes import complaint_of
 from paddock_sdk.protocol.errors import INVALID_ARGUMENT, NOT_FOUND, AgentAPIError
 from paddock_sdk.protocol.frames import (
     INVALID_PARAMS,
@@ -240,4 +241,4 @@ def _in_plain_words(problem: ValueError) -> str:
     first = problem.errors()[0]
     where = ("permissions", *first["loc"]) if problem.title == "AgentRunnerPermissions" else first["loc"]
     place = ".".join(str(part) for part in where)
-    return f"{place}: {first['msg']}, not {str(first['input'])[:60]!r}"
+    return f"{place}: {complaint_of(first)}, not {str(first['input'])[:60]!r}"

@@ -58,7 +58,7 @@ def _understood(method: str, answer: type[M], said: Answer) -> M:
     try:
         return answer.from_wire(said)
     except ValidationError as error:
-        raise host_call_error(method, message=f"the host's answer is not a {answer.__name__}") from error
+        raise host_call_error(method, message="the host's answer cannot be read") from error
 
 
 class _Group:

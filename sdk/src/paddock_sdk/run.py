@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from paddock_sdk.calls import RunCalls
+from paddock_sdk.causes import cause_of
 from paddock_sdk.encoding import ResultEncoder
 from paddock_sdk.host_api import HostApi
 from paddock_sdk.protocol.errors import PAYLOAD_TOO_LARGE, RUNNER_ERROR
@@ -76,7 +77,7 @@ class Run:
             self._fail(PAYLOAD_TOO_LARGE, str(error))
         except Exception as error:
             log.exception("run %s failed", self.run_id)
-            self._fail(RUNNER_ERROR, str(error) or type(error).__name__)
+            self._fail(RUNNER_ERROR, cause_of(error))
 
     async def _open(self) -> Results:
         api = HostApi(self._calls, self._secrets)

@@ -16,6 +16,7 @@ import structlog
 
 from paddock.ports.bus import Heard
 from paddock.rules.agents.addresses import without_secrets
+from paddock_sdk.causes import cause_of
 
 log = structlog.get_logger("paddock.bus")
 
@@ -200,7 +201,7 @@ class NatsBus:
     async def _wrong(self, error: Exception) -> None:
         """Said once: the library tries again twice a second. Who is not let in would look in vain for a server that is
         away."""
-        reason = without_secrets(str(error)) or type(error).__name__
+        reason = without_secrets(cause_of(error))
         if isinstance(error, OSError | SILENT):
             self.problem = self.problem or reason
             log.debug("the bus says", action="bus.error", reason=reason)

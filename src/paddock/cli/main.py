@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from paddock.cli.failures import FAILED, USAGE, CommandError
 from paddock.cli.hosting.leaving import leave
 from paddock.cli.hosting.starting import plain_flags, start
+from paddock_sdk.causes import cause_of
 
 
 def main() -> None:
@@ -63,7 +64,7 @@ def _fail(error: Exception) -> int:
 def _sentence(error: Exception) -> str:
     if _is_known(error):
         return str(error)
-    return f"{type(error).__name__}: {error} (this should not happen; paddock --debug shows where)"
+    return f"{cause_of(error)} (this should not happen; paddock --debug shows where)"
 
 
 def _is_known(error: Exception) -> bool:

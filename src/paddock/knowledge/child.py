@@ -23,8 +23,8 @@ def main(name: str) -> None:
         found = Extracted(media_type, tuple(sections_of(media_type, content)))
     except UnreadableError as error:
         found = Extracted(problem=str(error))
-    except (MemoryError, RecursionError) as error:
-        found = Extracted(problem=f"it is built in a way that no reader can follow ({type(error).__name__})")
+    except (MemoryError, RecursionError):
+        found = Extracted(problem="it is built in a way that no reader can follow")
     sys.stdout.buffer.write(msgspec.json.encode(found))
 
 

@@ -12,6 +12,7 @@ from paddock.knowledge.reading import UnreadableError, trail
 from paddock.knowledge.word import sections_of_word
 from paddock.rules.agents.extras import advice
 from paddock.rules.search.chunking import Section
+from paddock_sdk.causes import cause_of
 
 MAX_PAGES = 2_000
 MAX_CHARS = 20_000_000
@@ -187,7 +188,7 @@ def _pdf(content: bytes) -> Iterator[Section]:
         for number, page in enumerate(reader.pages, 1):
             yield Section(page.extract_text(), page=number)
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, OSError) as error:
-        raise UnreadableError(f"the PDF is damaged: {str(error)[:200] or type(error).__name__}") from error
+        raise UnreadableError(f"the PDF is damaged: {cause_of(error)[:200]}") from error
 
 
 READERS: Mapping[str, Callable[[bytes], Iterator[Section]]] = {

@@ -35,7 +35,7 @@ class HttpWebhooks:
             return Posted(None, f"no answer within {seconds:g} seconds")
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError) as error:
             log.info("a webhook was not reached", action="webhooks.post", reason=str(error)[:300])
-            return Posted(None, f"it cannot be reached ({type(error).__name__})")
+            return Posted(None, _unreached(error))
 
     async def close(self) -> None:
         if self._client is not None:
@@ -63,3 +63,14 @@ async def _beginning(answer: "Response") -> bytes:
 def _retry_after(answer: "Response") -> float | None:
     text = answer.headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() and len(text) < 8 else None
+
+
+def _unreached(error: Exception) -> str:
+    """Name the cause without the library's text, which may quote the address with what is secret in it."""
+    import httpx2
+
+    if isinstance(error, httpx2.InvalidURL):
+        return "its address cannot be read"
+    if isinstance(error, httpx2.ConnectError):
+        return "it cannot be reached: no connection was made"
+    return "it cannot be reached: the connection broke"

@@ -21,6 +21,7 @@ from paddock.rules.agents.model_specs import ModelSpec
 from paddock.rules.agents.platform_specs import PlatformSpec
 from paddock.settings.kinds import absolute
 from paddock.settings.shape import Settings, allowed_values
+from paddock_sdk.causes import complaint_of
 
 PREFIX = "PADDOCK_"
 CONFIG_NAME = "paddock.toml"
@@ -189,7 +190,7 @@ def _about_a_table(first: ErrorDetails, where: str, shape: type[BaseModel]) -> s
         written, str | int | float
     )
     shown = "***" if hidden else _shown(written)
-    problem = first["msg"].removeprefix("Value error, ")
+    problem = complaint_of(first)
     if first["type"] == "extra_forbidden":
         return f"{place} (from {where}) is no key here{_meant(str(first['loc'][-1]), shape.model_fields)}."
     if first["type"] == "missing":

@@ -19,6 +19,7 @@ from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.errors import HostError
 from paddock.tools.answers import NotJsonError, failed, given
 from paddock.tools.signatures import Signature
+from paddock_sdk.causes import cause_of
 
 log = structlog.get_logger("paddock.tools")
 
@@ -121,7 +122,7 @@ class FunctionTools:
             return failed(f"{use.name}: {error}")
         except Exception as error:
             log.warning("a tool raised", action="tools.call", tool=use.name, run_id=use.run_id, exc_info=error)
-            return failed(f"{use.name} raised {type(error).__name__}: {error}")
+            return failed(f"{use.name} failed: {cause_of(error)}")
 
     def _limiter(self) -> anyio.CapacityLimiter:
         """Made where the loop runs."""

@@ -5,13 +5,14 @@ server does, a call of its tools is an answer within its time.
 """
 
 import asyncio
+import math
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -21,12 +22,13 @@ from paddock.ports.places import Places
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.agents.mcp_specs import McpServerSpec, tool_name
 from paddock.rules.errors import HostError
-from paddock.rules.run.restart import after_exit
+from paddock.rules.run.restart import Failure, rest_for
 from paddock.tools.answers import failed
 from paddock.tools.mcp_child import NOT_STARTED
 from paddock.tools.mcp_content import answer_of
 from paddock.tools.mcp_http import over_http, was_lost
 from paddock.tools.mcp_stdio import logged, over_stdio
+from paddock_sdk.causes import cause_of
 
 log = structlog.get_logger("paddock.mcp")
 
@@ -79,24 +81,33 @@ class McpServer:
         """How often it answered over HTTP that it, or whoever stands before it, broke: what was asked may be done."""
         self._settled = asyncio.Event()
         """The first attempt is over, one way or the other."""
+        self._failures: deque[Failure] = deque(maxlen=64)
+        self._callers: Counter[str] = Counter()
+        """Workspaces with a call at the server now."""
+        self._lost_callers: set[str] = set()
+        """Workspaces whose calls were lost with the present life of the server."""
 
     async def run(self) -> None:
         """Keep it up, until cancelled."""
-        exits: deque[float] = deque(maxlen=32)
         while True:
             try:
                 await self._serve()
                 self.problem = self.problem or ENDED
             except Exception as error:  # noqa: BLE001 - whatever a server does, the host goes on
-                self.problem = ANEW if self._forgotten else self._not_started or _first_words(error)
+                self.problem = ANEW if self._forgotten else self._not_started or cause_of(error)[:300]
             self._session = None
             self._settled.set()
             _leave_if_cancelled()
-            exits.append(time.monotonic())
-            pause = after_exit(exits, now=exits[-1]).seconds
+            pause = self._pause_after_failure()
             about = {"server": self.name, "reason": self.problem, "again_in": pause}
             log.warning("an MCP server is down", action="mcp.down", **about)
             await asyncio.sleep(pause)
+
+    def _pause_after_failure(self) -> float:
+        """Count the failure against the workspaces with a call in it; one workspace costs others a second at most."""
+        now, callers = time.monotonic(), frozenset({*self._callers, *self._lost_callers})
+        self._failures.append(Failure(now, callers))
+        return rest_for(self._failures, None, now=now).seconds
 
     async def settled(self, seconds: float) -> None:
         """Wait for the first attempt to start it, but not for ever."""
@@ -112,9 +123,12 @@ class McpServer:
             return failed(f"{use.name}: its turn did not come within {seconds:.3g} seconds; it was not called")
         except HostError as error:
             return failed(f"{use.name}: {error.message}")
+        self._callers[use.workspace_id] += 1
         try:
             return await self._call_now(use, until=limit.when(), seconds=seconds)
         finally:
+            self._callers[use.workspace_id] -= 1
+            self._callers += Counter()
             self._places.leave(use.workspace_id)
 
     async def _call_now(self, use: ToolUse, *, until: float | None, seconds: float) -> ToolAnswer:
@@ -122,6 +136,9 @@ class McpServer:
         session, (theirs, _) = self._session, self.tools[use.name]
         if session is None:
             return failed(f"the MCP server {self.name} is down{self._why(self.problem)}; try again later")
+        if (rest := rest_for(self._failures, use.workspace_id, now=time.monotonic()).seconds) > 0:
+            often = "it went down in calls of this workspace"
+            return failed(f"the MCP server {self.name} rests ({often}); try again in {math.ceil(rest)} seconds")
         broken = self._broken
         try:
             async with asyncio.timeout_at(until):
@@ -131,7 +148,8 @@ class McpServer:
             return failed(text, unknown=True)
         except Exception as error:  # noqa: BLE001 - an answer to the model, whatever it was
             if not (self._gone.is_set() or was_lost(error) or self._broken > broken):
-                return failed(f"{use.name}: {_first_words(error)}")
+                return failed(f"{use.name} failed: {cause_of(error)[:300]}")
+            self._lost_callers.add(use.workspace_id)
             why = self._why((self.problem or ENDED) if self._gone.is_set() else None)
             text = f"the MCP server {self.name} was lost in the call{why}; whether it did its work is not known"
             return failed(text, unknown=True)
@@ -150,6 +168,7 @@ class McpServer:
     async def _serve(self) -> None:
         """One life of the server: connected, listed, listened to, until it is gone."""
         self._gone.clear()
+        self._lost_callers.clear()
         self._forgotten, self._not_started = False, ""
         async with self._connected() as session:
             self._session = session
@@ -301,10 +320,3 @@ def _leave_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
-
-
-def _first_words(error: BaseException) -> str:
-    """What went wrong, out of however many groups it is wrapped in."""
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    return f"{type(error).__name__}: {error}"[:300] if str(error) else type(error).__name__

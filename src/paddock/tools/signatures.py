@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
 from paddock.ports.tools import ToolInfo
+from paddock_sdk.causes import complaint_of
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns?|Raises|Yields|Examples?|Notes?):\s*$", re.MULTILINE)
@@ -42,7 +43,7 @@ class Signature:
 
     def complaint(self, error: ValidationError) -> str:
         """What is wrong with the arguments, and what is expected, in one sentence for the model."""
-        found = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors()[:5]]
+        found = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {complaint_of(one)}" for one in error.errors()[:5]]
         properties: Mapping[str, Any] = self.info.parameters.get("properties") or {}
         required = self.info.parameters.get("required") or ()
         expected = ", ".join(f"{name}{'' if name in required else ' (optional)'}" for name in properties) or "none"

@@ -13,6 +13,7 @@ from typing import Any, cast
 from paddock_runners.harness.attachments import Picture
 from paddock_runners.harness.heard import Gone, HarnessError, Heard, Over, Permission
 from paddock_runners.harness.process import HURRIED, PATIENT, HarnessProcess
+from paddock_sdk.causes import cause_of
 
 WAITING = 1000
 """Things heard and not yet taken; a slow reader slows the harness down instead of filling memory."""
@@ -106,7 +107,7 @@ class Wire(ABC):
         except HarnessError as problem:
             await self.tell(Gone(str(problem)))
         except Exception as problem:  # noqa: BLE001 - whatever it said: the turn must not wait for a reader that is gone
-            await self.tell(Gone(f"it said something that cannot be read ({type(problem).__name__})"))
+            await self.tell(Gone(f"it said something that cannot be read: {cause_of(problem)[:200]}"))
         finally:
             self.on_silence()
 

@@ -22,6 +22,7 @@ from paddock_sdk import (
     message,
     outbound,
 )
+from paddock_sdk.causes import cause_of
 from paddock_sdk.protocol.history import TranscriptItem
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class HttpRunner(AgentRunner):
 
 
 def _lost(url: str, error: Exception, *, began: bool) -> Result:
-    why = str(error) or type(error).__name__
+    why = cause_of(error)
     if began:
         told = f"the agent at {_shown(url)} broke off in the middle of its answer: {why}"
         return failed("http.broken_off", told, retryable=True)

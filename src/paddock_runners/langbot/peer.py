@@ -217,9 +217,9 @@ class Peer:
             await self._refuse(number, refusal)
         except ValueError as problem:
             await self._refuse(number, RefusedError("payload_too_large", str(problem)))
-        except Exception as problem:
+        except Exception:
             log.exception("langbot: %s failed", action)
-            await self._refuse(number, RefusedError("runtime_error", f"{type(problem).__name__} in the adapter"))
+            await self._refuse(number, RefusedError("runtime_error", "the adapter made a mistake; its log has it"))
 
     async def _reply(self, number: int, action: str, data: Data, flow: bool) -> None:
         if action.startswith("__"):

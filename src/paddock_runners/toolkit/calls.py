@@ -139,7 +139,7 @@ def arguments_of(call: Called) -> dict[str, Any]:
     """Raises ValueError."""
     read = json.loads(call.arguments or "{}")
     if not isinstance(read, dict):
-        raise ValueError(f"it is a {type(read).__name__}")  # noqa: TRY004 - one kind of problem for the caller
+        raise ValueError("it is no object")  # noqa: TRY004 - one kind of problem for the caller
     return cast("dict[str, Any]", read)
 
 

@@ -22,7 +22,7 @@ from paddock.rules.session.messages import (
     RemoveRequested,
     RunFailed,
 )
-from paddock.rules.session.state import QueuedTurn, SessionState
+from paddock.rules.session.state import Fallback, QueuedTurn, SessionState, Turn, Wait
 from paddock.rules.values import replace
 from rules.session.playing import T1, T2, T3, A, B, output, play, says
 
@@ -36,6 +36,13 @@ STOPPING = play(says(T1), CancelRequested(T1, "uma")).state
 CLOSING = play(CloseRequested("c1", "uma"), after=RUNNING).state
 LEAVING = play(RemoveRequested("x1", A, "uma"), after=RUNNING).state
 ASKED = play(HandoverRequested("h1", T1, A, B, frozenset({A, B})), after=RUNNING).state
+HANDED_OVER = SessionState(
+    members=(A, B),
+    active_agent_id=B,
+    opened=True,
+    turn=Turn(T2, "x", "user:uma", B, waiting=(Wait.INPUT_ACK,), parent_turn_id=T1),
+    fallback=Fallback(B, A),
+)
 CLOSED = SessionState(members=(A,), active_agent_id=A, opened=True, closed=True)
 
 
@@ -81,6 +88,12 @@ def takes_over() -> Fact:
     return Fact(Event.CONTROL, "HANDOVER_CONTEXT", Target.AGENT, target_id=A, turn_id=T2, tx_id="h1")
 
 
+def heir_stays() -> Broken:
+    after, decision = step(HANDED_OVER, failed := RunFailed(T2, "runner.crashed", "gone"))
+    kept = tuple(fact for fact in decision.facts if fact.subtype != "SWITCH_AGENT")
+    return HANDED_OVER, failed, replace(decision, facts=kept), replace(after, active_agent_id=B)
+
+
 BROKEN: dict[str, Callable[[], Broken]] = {
     "turn/one-speaker": lambda: but_after(RUNNING, output("CHUNK"), speaking_agent_id=B),
     "route/active-is-a-member": lambda: but_after(NEW, says(T1), active_agent_id=B),
@@ -107,6 +120,7 @@ BROKEN: dict[str, Callable[[], Broken]] = {
     ),
     "remove/waits-for-its-turn": lambda: with_fact(RUNNING, output("CHUNK"), left(A)),
     "handover/needs-a-word": lambda: with_fact(ASKED, output("CHUNK"), takes_over()),
+    "handover/falls-back": heir_stays,
     "chain/on-record": lambda: but_after(ASKED, output("CHUNK"), transactions=()),
     "chain/answers-are-heard": lambda: nothing_happens(ASKED, ConfirmTimedOut("h1")),
 }

@@ -51,6 +51,8 @@ class HistoryMessage:
     attachments: Sequence[Mapping[str, str]] = ()
     ui_schema: Mapping[str, Any] | None = None
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    erased: bool = False
+    """Its words were erased on purpose; `content` is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Session:
     closed: bool
     items: int
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    automation_id: str = ""
+    """The job that talks in it, if one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +133,13 @@ def _message(given: Mapping[str, Any]) -> HistoryMessage:
         agent_id=given.get("agentId") or "",
         attachments=given.get("attachments") or (),
         ui_schema=given.get("ui_schema"),
-        more=_others(given, (*plain, "agentId", "attachments", "ui_schema")),
+        more=_others(given, (*plain, "agentId", "attachments", "ui_schema", "erased")),
+        erased=given.get("erased") is True,
     )
 
 
 def session(given: Mapping[str, Any]) -> Session:
-    known = ("threadId", "title", "archived", "closed", "items")
+    known = ("threadId", "title", "archived", "closed", "items", "automationId")
     return Session(
         given["threadId"],
         given.get("title") or "",
@@ -142,6 +147,7 @@ def session(given: Mapping[str, Any]) -> Session:
         given["closed"],
         given["items"],
         more=_others(given, known),
+        automation_id=given.get("automationId") or "",
     )
 
 

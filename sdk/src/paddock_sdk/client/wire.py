@@ -8,6 +8,8 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from paddock_sdk.causes import cause_of
+
 CALL_SECONDS = 30.0
 STREAM_SECONDS = 40.0
 """A stream that stays silent longer than this is asked for again; hosts send a comment every 15 s by default."""
@@ -109,7 +111,7 @@ class Wire:
 
 
 def _why(error: Exception) -> str:
-    return "" if isinstance(error, ConnectionRefusedError) else str(error) or type(error).__name__
+    return "" if isinstance(error, ConnectionRefusedError) else cause_of(error)
 
 
 def _answer(status: int, raw: bytes) -> Any:

@@ -21,6 +21,7 @@ from paddock.cli.hosting.secret import secret
 from paddock.cli.output import write
 from paddock.rules.agents.extras import EXTRAS
 from paddock.settings import EMBEDDED, Settings
+from paddock_sdk.causes import cause_of
 
 MIN_FREE_BYTES = 500 * 1024 * 1024
 EARLIEST_CLOCK = 1_735_689_600
@@ -42,7 +43,7 @@ def _guarded(check: Callable[[Settings], Finding], settings: Settings) -> Findin
     try:
         return check(settings)
     except Exception as error:  # noqa: BLE001 - one broken check must not hide the others
-        return Finding(check.__name__.strip("_"), "fail", f"{type(error).__name__}: {error}")
+        return Finding(check.__name__.strip("_"), "fail", f"the check itself failed: {cause_of(error)}")
 
 
 def _python(_: Settings) -> Finding:

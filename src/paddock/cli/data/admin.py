@@ -16,7 +16,7 @@ from paddock.cli.output import counted, write
 from paddock.rules.agents.addresses import is_postgres
 from paddock.rules.rows.rebuilding import Difference
 from paddock.settings import Settings
-from paddock.storage.files.local import backup as backups
+from paddock.storage.files import backup as backups
 from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.files.verifying import Looked, look
 from paddock.storage.sqlite.commands import compare, has_database, rebuild

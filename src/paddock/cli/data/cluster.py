@@ -16,7 +16,8 @@ from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import PluginRow
 from paddock.runners.packages import PackageError
 from paddock.settings import Settings
-from paddock.storage.files.local import FileBlobs, backup
+from paddock.storage.files import backup
+from paddock.storage.files.local import FileBlobs
 from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.sqlite.commands import has_database
 

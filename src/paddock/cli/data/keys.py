@@ -21,7 +21,7 @@ from paddock.ports import ApiKeyRow, Store
 from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import store_at
-from paddock.storage.files.local import cluster_secret
+from paddock.storage.files import cluster_secret
 from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.files.signing_keys import rotate
 

@@ -16,6 +16,7 @@ from paddock.host.agents.agents import MESSAGES_ONLY, AgentBinding, Origin
 from paddock.rules.access.permissions import STATE_SCOPES, BindingPolicy
 from paddock.rules.agents.resources import Choice, OfferedFile
 from paddock.rules.run.context import AgentExtras
+from paddock_sdk.causes import complaint_of
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import KnowledgeOperation, ModelOperation, ToolOperation
 
@@ -354,9 +355,9 @@ def in_words(error: ErrorDetails, shapes: Shapes = SHAPES) -> str:
         case "model_type" | "dict_type" | "model_attributes_type":
             return "must be a mapping of names to values"
         case "value_error":
-            return f"is wrong: {error['msg'].removeprefix('Value error, ')}"
+            return f"is wrong: {complaint_of(error)}"
         case _:
-            return f"is wrong: {error['msg'][:1].lower()}{error['msg'][1:]}"
+            return f"is wrong: {complaint_of(error)[:1].lower()}{complaint_of(error)[1:]}"
 
 
 def _nearest(place: tuple[int | str, ...], shapes: Shapes) -> str:

@@ -11,6 +11,7 @@ from paddock.host.zones import find_zone
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.schedule.automations import Job
 from paddock.rules.schedule.schedule import ScheduleError, check
+from paddock_sdk.causes import complaint_of
 
 MAX_TOOLS = 100
 MAX_CONTEXT = 50
@@ -58,7 +59,7 @@ def read_job(given: Mapping[str, Any], *, time_zone: str, now: float) -> tuple[J
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the job"
-        raise _wrong(f"{place}: {first['msg']}") from error
+        raise _wrong(f"{place}: {complaint_of(first)}") from error
     if (shape.cron is None) == (shape.rrule is None):
         raise _wrong("give either cron or rrule: a cron line such as '0 9 * * 1-5', or an RRULE such as FREQ=DAILY")
     if shape.starts_at is not None and shape.starts_at.tzinfo is None:

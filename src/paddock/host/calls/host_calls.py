@@ -46,6 +46,7 @@ from paddock.rules.errors import (
 )
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.values import replace
+from paddock_sdk.causes import complaint_of
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 
 MAX_BUCKETS = 10_000
@@ -144,7 +145,7 @@ class HostCalls:
             raise
         except Exception as mistake:
             log.exception("a host call failed", action="host_call.failed", plugin=caller.plugin, method=method[:128])
-            error = RefusedError(ErrorCode.RUNTIME_ERROR, "the host failed to answer", type(mistake).__name__)
+            error = RefusedError(ErrorCode.RUNTIME_ERROR, "the host failed to answer", "a mistake of the host")
             await self._refuse(call, error)
             raise error from mistake
 
@@ -165,7 +166,7 @@ class HostCalls:
         _check_frame(call.size)
         if self._runs is not None and self._runs.outage is not None and self._runs.outage.is_on:
             await self._runs.outage.is_over()  # before anything is looked at: a call that never began may wait
-        asked = _read(call.method, params)
+        asked = read_params(call.method, params)
         run = call.run = self._find(call.caller, asked.run_id)
         self._check_deadline(run)
         grant, looked = run.grant, call.looked
@@ -327,7 +328,7 @@ def _check_frame(size: int) -> None:
         raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"a host call may have at most {MAX_CALL_BYTES} bytes")
 
 
-def _read(method: str, params: Any) -> Any:
+def read_params(method: str, params: Any) -> Any:
     if isinstance(params, Unreadable):
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"{method[:128] or 'this line'} cannot be read: {params.problem}")
     call = HOST_CALLS.get(method)
@@ -340,4 +341,4 @@ def _read(method: str, params: Any) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "params"
-        raise WrongParamsError(f"{method}: {place}: {first['msg']}") from error
+        raise WrongParamsError(f"{method}: {place}: {complaint_of(first)}") from error

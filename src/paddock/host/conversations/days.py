@@ -70,7 +70,7 @@ class Days:
                 principal.workspace_id, principal.user_id, before=before, archived=False, limit=LOOKED_AT
             )
             for row in rows:
-                if await self._records.automation_of_thread(row.session_id) is None:
+                if row.automation_id is None:
                     return row.session_id
             if len(rows) < LOOKED_AT:
                 return None

@@ -8,7 +8,7 @@ import msgspec
 
 from paddock.ports import ConversationRecords, PeopleRecords
 from paddock.rules.conversations.naming import name_of
-from paddock.rules.rows.rows import SessionSummary, TranscriptRow
+from paddock.rules.rows.rows import ERASED_WORDS, SessionSummary, TranscriptRow, is_erased
 
 AT_ONCE = 500
 
@@ -51,7 +51,7 @@ class Exports:
                 if row.item_type == "message" and row.role in {"user", "assistant"}:
                     who = "You" if row.role == "user" else row.agent_id or "Agent"
                     cut = "\n*(unfinished)*\n" if _about(row).get("partial") else ""
-                    yield f"\n## {who} · {_iso(row.created_at)}\n\n{row.content}\n{cut}".encode()
+                    yield f"\n## {who} · {_iso(row.created_at)}\n\n{_words(row)}\n{cut}".encode()
 
     async def _pages(self, session_id: str) -> AsyncIterator[list[TranscriptRow]]:
         after: int | None = None
@@ -62,6 +62,10 @@ class Exports:
 
 def _about(row: TranscriptRow) -> Mapping[str, Any]:
     return msgspec.json.decode(row.metadata) if row.metadata else {}
+
+
+def _words(row: TranscriptRow) -> str:
+    return f"*({ERASED_WORDS})*" if is_erased(row) else row.content
 
 
 def _item(row: TranscriptRow) -> Mapping[str, Any]:
@@ -75,6 +79,7 @@ def _item(row: TranscriptRow) -> Mapping[str, Any]:
         "details": msgspec.Raw(row.content_json) if row.content_json else None,
         "ui_schema": about.get("ui_schema"),
         "partial": True if about.get("partial") else None,
+        "erased": True if about.get("erased") else None,
         "agentId": row.agent_id,
         "taskId": row.run_id,
         "timestamp": _iso(row.created_at),

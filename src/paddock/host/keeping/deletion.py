@@ -32,6 +32,7 @@ from paddock.rules.rows.rows import (
     SessionDetailsRow,
     SessionRow,
     TranscriptRow,
+    is_erased,
 )
 from paddock.rules.run.outputs import as_object
 from paddock.rules.values import Value
@@ -316,7 +317,7 @@ def _calls(item: TranscriptRow, stored: StoredFact) -> tuple[CallsErased, ...]:
 
 
 def _seen(item: TranscriptRow) -> dict[str, Any]:
-    return {
+    seen: dict[str, Any] = {
         "itemId": item.item_id,
         "role": item.role,
         "type": item.item_type,
@@ -324,6 +325,7 @@ def _seen(item: TranscriptRow) -> dict[str, Any]:
         "content": item.content,
         "time": item.created_at,
     }
+    return {**seen, "erased": True} if is_erased(item) else seen
 
 
 def _expired(what: str, snapshot: dict[str, Any]) -> HostError:

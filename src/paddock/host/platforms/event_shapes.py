@@ -14,6 +14,7 @@ from paddock.rules.log.events import HOST_EVENTS
 from paddock.rules.platforms.chat_questions import SUBMITTED, Submission
 from paddock.rules.run.events import is_message
 from paddock.rules.run.input import MAX_ATTACHMENTS, MAX_TEXT
+from paddock_sdk.causes import complaint_of
 
 Id = Annotated[str, Field(min_length=1, max_length=256)]
 MAX_TIME = 1e11
@@ -177,4 +178,4 @@ def read_event(given: Mapping[str, Any]) -> EventShape:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the event"
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{place}: {first['msg']}") from error
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{place}: {complaint_of(first)}") from error

@@ -121,4 +121,5 @@ def handover_wish(result: Result, agent_id: str, agents: Agents, now: float) -> 
         reason=str(payload.get("reason") or "")[:MAX_REASON],
         summary=str(payload.get("summary") or "")[:MAX_SUMMARY],
         at=now,
+        default_agent_id=agents.default_agent_id,
     )

@@ -14,6 +14,7 @@ import msgspec
 
 from paddock.http_api.ag_ui.outputs import Event, Json, custom, mapping, output
 from paddock.rules.log.chain import StoredFact
+from paddock.rules.rows.rows import ERASED_WORDS
 from paddock.rules.run.events import MESSAGE, is_message
 from paddock.rules.run.open_calls import questions_in
 from paddock.rules.values import Value
@@ -137,16 +138,20 @@ def what_was_said(payload: Json) -> Json:
     """The message of an input; empty for one that is no message."""
     event = mapping(mapping(payload.get("run")).get("event"))
     message = mapping(payload.get("message"))
-    return message if message.get("content") and is_message(str(event.get("event_type") or MESSAGE)) else {}
+    said = message.get("content") or message.get("erased")
+    return message if said and is_message(str(event.get("event_type") or MESSAGE)) else {}
 
 
 def _user(message: Json, peer: Peer) -> dict[str, Any]:
+    if message.get("erased") is True:
+        return {"id": message.get("id"), "role": "user", "content": ERASED_WORDS}
     return {**message, "role": "user", "content": _content(message.get("content"), peer)}
 
 
 def _input(payload: Json, params: Json, peer: Peer) -> Json:
     """What the client sent, as AG-UI 1.0 spells it."""
-    user = _user(mapping(payload.get("message")), peer)
+    message = mapping(payload.get("message"))
+    user = _user(message, peer) | ({"erased": True} if message.get("erased") is True else {})
     if "encryptedValue" in params:
         user["encryptedValue"] = params["encryptedValue"]
     others: list[Any] = params.get("messages") or []

@@ -47,8 +47,9 @@ def _text_message(fact: StoredFact, data: Json) -> list[Event]:
     metadata = fact.read_metadata()
     message_id = str(metadata.get("message_id") or f"{fact.turn_id}:{fact.seq}")
     text = text_of(mapping(data.get("message")).get("content"))
-    cut = {"metadata": {"partial": True}} if metadata.get("partial") else {}
-    end: Event = {"type": "TEXT_MESSAGE_END", "messageId": message_id, **cut}
+    marks = {"partial": bool(metadata.get("partial")), "erased": data.get("erased") is True}
+    marked = {"metadata": {name: True for name, holds in marks.items() if holds}} if any(marks.values()) else {}
+    end: Event = {"type": "TEXT_MESSAGE_END", "messageId": message_id, **marked}
     shown = _shown(message_id, data)
     if metadata.get("revised"):
         return [end, custom("paddock.message.revised", {"messageId": message_id, "content": text}), *shown]

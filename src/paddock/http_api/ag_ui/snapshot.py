@@ -11,7 +11,7 @@ import msgspec
 
 from paddock.http_api.ag_ui.events import Peer, SignedUrl, media
 from paddock.rules.conversations.client_history import RESULT, call_id_of, given_name, name_of
-from paddock.rules.rows.rows import TranscriptRow
+from paddock.rules.rows.rows import ERASED_WORDS, TranscriptRow, is_erased
 
 Json = dict[str, Any]
 
@@ -62,7 +62,9 @@ def _message(row: TranscriptRow, peer: Peer, signed_url: SignedUrl) -> Json | No
         case "tool_result", _:
             call_id = call_id_of(row)
             own = {"id": given_name(row) or f"{call_id}{RESULT}", "role": "tool", "toolCallId": call_id}
-            return {**own, "content": _result(row, about)}
+            return {**own, "content": ERASED_WORDS if is_erased(row) else _result(row, about)}
+        case _ if is_erased(row):
+            return {"id": name, "role": row.role, "content": ERASED_WORDS}
         case _, "user":
             return {"id": name, "role": "user", "content": _content(row, about, peer, signed_url)}
         case _:

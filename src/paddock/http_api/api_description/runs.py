@@ -141,7 +141,8 @@ SCHEMAS = {
                     "content": TEXT,
                     "attachments": list_of(shape({"mimeType": TEXT, "url": TEXT})),
                     "timestamp": MOMENT,
-                }
+                },
+                {"erased": TRUTH},
             ),
             shape(
                 {
@@ -157,6 +158,7 @@ SCHEMAS = {
                     "agentId": TEXT,
                     "name": TEXT,
                     "partial": TRUTH,
+                    "erased": TRUTH,
                     "feedback": shape({"rating": one_of("up", "down"), "comment": TEXT}),
                 },
             ),

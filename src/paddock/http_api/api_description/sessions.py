@@ -37,7 +37,7 @@ _ENTRY = {
 }
 _ERASED = {"erased": True, "copies": 2, "artifacts": 0}
 SCHEMAS = {
-    "SessionEntry": shape(_ENTRY, {"title": TEXT, "found": ref("Found")}),
+    "SessionEntry": shape(_ENTRY, {"title": TEXT, "automationId": TEXT, "found": ref("Found")}),
     "SessionList": shape({"sessions": list_of(ref("SessionEntry")), "next": or_null(COUNT)}, {"complete": TRUTH}),
     "Pieces": list_of(shape({"text": TEXT, "hit": TRUTH})),
     "Found": shape(

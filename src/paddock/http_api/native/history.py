@@ -20,7 +20,7 @@ from paddock.http_api.edge.routing import route
 from paddock.http_api.native.runs import iso
 from paddock.ports.attachments import Attachments
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows.rows import TranscriptRow
+from paddock.rules.rows.rows import TranscriptRow, is_erased
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 AgentName = Callable[[str, str], str | None]
@@ -70,7 +70,7 @@ class HistoryDoor:
         return self._user(request, principal, row) if row.role == "user" else self._assistant(principal, row)
 
     def _user(self, request: Request, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
-        return {
+        seen: dict[str, Any] = {
             "id": _metadata(row).get("message_id") or row.item_id,
             "itemId": row.item_id,
             "taskId": row.run_id,
@@ -80,6 +80,7 @@ class HistoryDoor:
             "attachments": list(self._files(request, principal, row)),
             "timestamp": iso(row.created_at),
         }
+        return {**seen, "erased": True} if is_erased(row) else seen
 
     def _assistant(self, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
         known = _metadata(row)
@@ -95,7 +96,7 @@ class HistoryDoor:
         if row.agent_id:
             name = self._agent_name(row.agent_id, principal.workspace_id)
             seen |= {"agentId": row.agent_id, "name": name or row.agent_id}
-        return {**seen, "partial": True} if known.get("partial") else seen
+        return seen | {mark: True for mark in ("partial", "erased") if known.get(mark)}
 
     def _files(self, request: Request, principal: Principal, row: TranscriptRow) -> list[Mapping[str, Any]]:
         """What came along, under fresh URLs; a file that is gone is left out."""

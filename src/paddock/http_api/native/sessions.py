@@ -224,6 +224,7 @@ def _summary(row: SessionSummary) -> dict[str, Any]:
         "items": row.items,
         "createdAt": iso(row.created_at),
         "updatedAt": iso(row.updated_at),
+        "automationId": row.automation_id,
     }
     return {name: value for name, value in seen.items() if value is not None}
 

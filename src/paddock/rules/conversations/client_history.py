@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from paddock.rules.rows.rows import TranscriptRow
+from paddock.rules.rows.rows import ERASED_WORDS, TranscriptRow, is_erased
 from paddock.rules.values import Value, replace
 
 Unseen = Literal["keep", "leave"]
@@ -167,7 +167,7 @@ def _unknown(told: Sequence[ClientMessage], known: Sequence[TranscriptRow]) -> M
 def _again(message: ClientMessage, index: int, known: Sequence[TranscriptRow]) -> Merged:
     """Ends with a question we have: to be answered again, in other words if the client has others for it."""
     row = next(row for row in known if name_of(row) in message.names)
-    if message.text == row.content:
+    if message.text == (ERASED_WORDS if is_erased(row) else row.content):
         return Merged(again=row, replaces=row.seq, diverged=True)
     return Merged(index, replaces=row.seq, diverged=True)
 

@@ -41,7 +41,7 @@ def _input(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     if event := as_object(about.get("event")):
         run["event"] = {name: event[name] for name in ("event_type", "thread_id") if event.get(name) is not None}
     return {
-        "message": {"id": message.get("id"), "role": message.get("role", "user"), "content": ""},
+        "message": {"id": message.get("id"), "role": message.get("role", "user"), "content": "", "erased": True},
         "text": "",
         "params": {},
         "run": run,
@@ -60,7 +60,7 @@ def _output(payload: Mapping[str, Any]) -> Mapping[str, Any]:
             left = {"tool_call_id": data.get("tool_call_id"), "tool_name": data.get("tool_name")}
         case _:
             left = {name: data[name] for name in ("artifact_id", "artifact_type") if name in data}
-    return {"type": kind, "data": left}
+    return {"type": kind, "data": {**left, "erased": True}}
 
 
 def item_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> TranscriptRow | None:

@@ -89,7 +89,7 @@ class Book:
             content=fact.payload["text"],
             content_json=b"" if plain else _encode(message),
             created_at=fact.time,
-            metadata=_encode({"message_id": message.get("id"), **_speaker(event)}),
+            metadata=_encode({"message_id": message.get("id"), **_speaker(event), **_erased(message)}),
             subthread_id=event.get("thread_id"),
         )
 
@@ -165,7 +165,8 @@ class Book:
 
     def supplied(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         """What a client brought along: an item like those that agents make, under a name of its own."""
-        marks = _encode({"message_id": fact.metadata.get("message_id"), "client_supplied": True})
+        lost = _erased(as_object(fact.payload.get("data")))
+        marks = _encode({"message_id": fact.metadata.get("message_id"), "client_supplied": True, **lost})
         items = self.message(seq, fact)
         return tuple(
             replace(
@@ -206,7 +207,7 @@ class Book:
             content=text,
             content_json=whole,
             created_at=fact.time,
-            metadata=PARTIAL if fact.metadata.get("partial") else b"",
+            metadata=_marks(fact),
             subthread_id=run.subthread_id if run else None,
         )
 
@@ -291,6 +292,17 @@ def _speaker(event: Mapping[str, Any]) -> Mapping[str, Any]:
 def _role_in(fact: Fact, otherwise: str) -> str:
     message = as_object(as_object(fact.payload.get("data")).get("message"))
     return str(message.get("role") or otherwise)
+
+
+def _marks(fact: Fact) -> bytes:
+    payload = as_object(fact.payload)
+    if lost := _erased(as_object(payload.get("data"))) or _erased(as_object(payload.get("message"))):
+        return _encode(({"partial": True} if fact.metadata.get("partial") else {}) | lost)
+    return PARTIAL if fact.metadata.get("partial") else b""
+
+
+def _erased(said: Mapping[str, Any]) -> dict[str, bool]:
+    return {"erased": True} if said.get("erased") is True else {}
 
 
 def _shown(fact: Fact, data: Mapping[str, Any]) -> bytes:

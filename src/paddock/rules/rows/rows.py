@@ -1,5 +1,7 @@
 """The rows that follow from facts: what `projection.py` computes and every storage plug writes beside them."""
 
+import msgspec
+
 from paddock.rules.rows.automation import AboutJobs
 from paddock.rules.rows.calendar import AboutCalendars
 from paddock.rules.rows.calls import Calls, ModelUsageRow
@@ -72,13 +74,6 @@ class View(Value, frozen=True):
 
     def shows(self, subthread_id: str | None) -> bool:
         return self.all_subthreads or subthread_id == self.subthread_id
-
-    def shows_item(self, item: "TranscriptRow", run: RunRow | None) -> bool:
-        if not self.shows(item.subthread_id) or self.as_of is None or run is None:
-            return self.shows(item.subthread_id)
-        if run.status == "queued" or (run.begun_seq or 0) > self.as_of:
-            return False
-        return run.begun_seq != self.as_of or item.item_id != f"{item.run_id}.0"
 
 
 WHOLE = View(all_subthreads=True)
@@ -299,6 +294,15 @@ BEGINS_CHARS = 200
 BEGINS_FACTS = 200
 
 
+ERASED_WORDS = "This message was erased."
+"""What is shown in the place of erased words where a client knows no mark for them."""
+
+
+def is_erased(item: TranscriptRow) -> bool:
+    """Whether the words of an item were erased on purpose."""
+    return b'"erased":true' in item.metadata and msgspec.json.decode(item.metadata).get("erased") is True
+
+
 class SessionSummary(Value, frozen=True):
     """A conversation in a list. `number` is the order in which conversations were opened.
 
@@ -317,6 +321,8 @@ class SessionSummary(Value, frozen=True):
     archived: bool = False
     closed: bool = False
     begins: str | None = None
+    automation_id: str | None = None
+    """The job that talks in it."""
 
 
 AboutSessions = KeptMemberRow | TransactionRow | SessionDetailsRow | Forgetting

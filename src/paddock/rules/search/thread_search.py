@@ -69,11 +69,6 @@ def thread_phrases(query: str) -> tuple[Phrase, ...]:
     return phrases
 
 
-def is_said(row: TranscriptRow) -> bool:
-    """Is it something people see in the conversation? What tools were told is not."""
-    return row.item_type == "message" and row.role in {"user", "assistant"}
-
-
 def titled(summary: SessionSummary, phrases: Sequence[Phrase]) -> bool:
     return bool(summary.title) and matches(summary.title or "", phrases)
 

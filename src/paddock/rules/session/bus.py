@@ -168,6 +168,7 @@ def _handover(item: MessageItem, agents: Agents) -> Message:
         reason=str(asked.get("reason") or ""),
         summary=str(asked.get("summary") or ""),
         at=item.time,
+        default_agent_id=agents.default_agent_id,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
+from paddock.rules.cluster.leases import WHY
 from paddock.rules.session.commands import StartRun
 from paddock.rules.session.facts import Event, Target
 from paddock.rules.session.messages import (
@@ -9,6 +10,7 @@ from paddock.rules.session.messages import (
     HandoverAnswered,
     ManagerReplied,
     ManagerTimedOut,
+    RunFailed,
     UserInput,
 )
 from paddock.rules.session.observed import Step, hands_over
@@ -79,6 +81,23 @@ def _handover_needs_a_word(step: Step) -> Iterator[str]:
                 yield f"{fact.target_id} took over without the user's word"
 
 
+def _failed_heirs_give_back(step: Step) -> Iterator[str]:
+    """An agent that took over and fails before its first word does not keep the conversation."""
+    before, after = step.before.fallback, step.after
+    if after.fallback is not None and after.active_agent_id != after.fallback.agent_id:
+        yield f"{after.fallback.agent_id} is not active and may still give back"
+    turn, message = step.addressed, step.message
+    if before is None or turn is None or turn.agent_id != before.agent_id or not step.ended(turn.turn_id, "failed"):
+        return
+    if isinstance(message, RunFailed) and message.code in WHY:
+        return
+    back = any(
+        fact.subtype == "SWITCH_AGENT" and fact.payload["from"] == before.agent_id for fact in step.decision.facts
+    )
+    if not back and before.by_agent_id in step.before.members and not step.before.is_leaving(before.by_agent_id):
+        yield f"{before.agent_id} failed without a word and {before.by_agent_id} did not get the conversation back"
+
+
 def _transactions_end_on_record(step: Step) -> Iterator[str]:
     told = {fact.tx_id for fact in step.decision.facts}
     for transaction in step.before.transactions:
@@ -121,6 +140,7 @@ CHAIN_CHECKS: Mapping[str, Callable[[Step], Iterator[str]]] = {
     "remove/gone": _removed_agents_are_gone,
     "remove/waits-for-its-turn": _removal_waits_for_its_turn,
     "handover/needs-a-word": _handover_needs_a_word,
+    "handover/falls-back": _failed_heirs_give_back,
     "chain/on-record": _transactions_end_on_record,
     "chain/answers-are-heard": _answers_are_heard,
 }

@@ -6,7 +6,7 @@ from typing import Any
 from paddock.rules.session import wording
 from paddock.rules.session.commands import AskManager, AwaitAck, AwaitManager, EndRun, ManagerRequest, StartRun
 from paddock.rules.session.facts import SYSTEM_SENDER, Event, Fact, Target
-from paddock.rules.session.state import QueuedTurn, SessionState, Transaction
+from paddock.rules.session.state import Fallback, QueuedTurn, SessionState, Transaction
 from paddock.rules.session.unfolding import Unfolding
 
 _REQUESTS: Mapping[ManagerRequest, str] = {
@@ -49,8 +49,12 @@ def leave(story: Unfolding, transaction: Transaction, at: float) -> None:
 
 def _heir(state: SessionState, default_agent_id: str | None) -> str | None:
     """The default if it is a member, else who joined first, else nobody."""
-    staying = [member for member in state.members if not state.is_leaving(member)]
+    staying = staying_members(state)
     return default_agent_id if default_agent_id in staying else next(iter(staying), None)
+
+
+def staying_members(state: SessionState, *, but: str | None = None) -> list[str]:
+    return [member for member in state.members if member != but and not state.is_leaving(member)]
 
 
 def _drop_what_asked_for_it(story: Unfolding, agent_id: str, at: float) -> None:
@@ -69,7 +73,7 @@ def not_in_session(turn: QueuedTurn, agent_id: str | None, state: SessionState, 
 
 def who_is_here(agent_id: str | None, state: SessionState) -> dict[str, Any]:
     """The error for an agent that is not there, with those who are."""
-    here = [member for member in state.members if not state.is_leaving(member)]
+    here = staying_members(state)
     listed = ", ".join(here) or "nobody"
     error = wording.error("agent_not_in_session", f"Agent {agent_id!r} is not in this session; here are: {listed}.")
     return {**error, "agent_id": agent_id, "members": here}
@@ -128,9 +132,32 @@ def _take_over(story: Unfolding, transaction: Transaction, at: float) -> None:
         turn.trace_id,
         tx_id,
         payload,
-        {"requested_by": transaction.requested_by},
+        _marks(transaction),
         at,
     )
     accepted = {"agent_id": agent_id, "parent_turn_id": transaction.turn_id}
     story.say(context, wording.to_frontend(Event.EVENT, "TURN_ACCEPTED", turn, accepted, at))
     story.ask(StartRun(turn.turn_id, agent_id), AwaitAck(turn.turn_id))
+
+
+def _marks(transaction: Transaction) -> dict[str, Any]:
+    marks = {"requested_by": transaction.requested_by}
+    return {**marks, "default_agent_id": transaction.default_agent_id} if transaction.default_agent_id else marks
+
+
+def give_back(story: Unfolding, fallback: Fallback, trigger: str, at: float) -> None:
+    """The agent that took over has failed without a word: the one who handed over is active again, or who is left."""
+    to = fallback_agent(story.state, fallback)
+    if to != fallback.agent_id:
+        story.say(wording.switched(to, fallback.agent_id, "handover_failed", trigger, at))
+
+
+def fallback_agent(state: SessionState, fallback: Fallback) -> str | None:
+    """Find who handed over, else the default, else who joined first; None lets the default join with the next input."""
+    staying = staying_members(state, but=fallback.agent_id)
+    for likely in (fallback.by_agent_id, fallback.default_agent_id):
+        if likely in staying:
+            return likely
+    if staying:
+        return staying[0]
+    return fallback.agent_id if fallback.default_agent_id in {None, fallback.agent_id} else None

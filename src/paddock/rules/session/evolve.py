@@ -11,7 +11,17 @@ from typing import Any
 from msgspec import convert
 
 from paddock.rules.session.facts import ENDINGS, Event, Fact, Target
-from paddock.rules.session.state import Chain, Pending, QueuedTurn, SessionState, Transaction, Turn, TurnStatus, Wait
+from paddock.rules.session.state import (
+    Chain,
+    Fallback,
+    Pending,
+    QueuedTurn,
+    SessionState,
+    Transaction,
+    Turn,
+    TurnStatus,
+    Wait,
+)
 from paddock.rules.values import replace
 
 WAITING_FOR_INPUT_ACK = (Wait.INPUT_ACK,)
@@ -39,6 +49,7 @@ def _session_opened(state: SessionState, fact: Fact) -> SessionState:
         opened=True,
         closed=False,
         transactions=_other_transactions(state, fact),
+        fallback=None,
     )
 
 
@@ -60,7 +71,7 @@ def _agent_left(state: SessionState, fact: Fact) -> SessionState:
 
 
 def _agent_switched(state: SessionState, fact: Fact) -> SessionState:
-    return replace(state, active_agent_id=_payload(fact).get("to"))
+    return replace(state, active_agent_id=_payload(fact).get("to"), fallback=None)
 
 
 def _payload(fact: Fact) -> Mapping[str, Any]:
@@ -103,6 +114,16 @@ def _begun(kind: Chain, waiting: Pending, fact: Fact) -> Transaction:
     )
 
 
+_begin_handover = _begins("handover", Pending.CONFIRM)
+
+
+def _handover_requested(state: SessionState, fact: Fact) -> SessionState:
+    """An agent that can ask for another one is at work: it counts as its first word."""
+    if state.fallback is not None and state.turn is not None:
+        state = replace(state, fallback=_fallback_after_word(state.fallback, state.turn))
+    return _begin_handover(state, fact)
+
+
 def _handover_confirmed(state: SessionState, fact: Fact) -> SessionState:
     known = state.transaction(fact.tx_id)
     if known is None:
@@ -126,7 +147,10 @@ def _handed_over(state: SessionState, fact: Fact) -> SessionState:
         None,
         str(_payload(fact).get("parent_turn_id") or ""),
     )
-    return replace(state, turn=turn, transactions=_other_transactions(state, fact))
+    fallback = Fallback(
+        turn.agent_id, str(_payload(fact).get("from_agent_id") or ""), fact.metadata.get("default_agent_id")
+    )
+    return replace(state, turn=turn, transactions=_other_transactions(state, fact), fallback=fallback)
 
 
 def _joined_for_a_handover(state: SessionState, fact: Fact) -> SessionState:
@@ -232,11 +256,21 @@ def _spoke(state: SessionState, fact: Fact) -> SessionState:
     turn = state.turn
     if turn is None or turn.turn_id != fact.turn_id:
         return state
+    if state.fallback is not None:
+        state = replace(state, fallback=_fallback_after_word(state.fallback, turn))
     return replace(state, speaking_agent_id=turn.agent_id, turn=replace(turn, last_output_at=fact.time))
 
 
+def _fallback_after_word(fallback: Fallback, turn: Turn) -> Fallback | None:
+    """The agent that took over keeps the conversation from its first word on."""
+    return None if turn.agent_id == fallback.agent_id else fallback
+
+
 def _ended(state: SessionState, fact: Fact) -> SessionState:
-    if state.turn is not None and state.turn.turn_id == fact.turn_id:
+    turn = state.turn
+    if turn is not None and turn.turn_id == fact.turn_id:
+        if state.fallback is not None and fact.event is Event.AGENT_OUTPUT:
+            state = replace(state, fallback=_fallback_after_word(state.fallback, turn))
         return replace(state, turn=None, speaking_agent_id=None)
     return replace(state, queue=_without(state, fact.turn_id)) if _find(state, fact.turn_id) else state
 
@@ -264,7 +298,7 @@ _CHANGES: Mapping[tuple[Event, str], Callable[[SessionState, Fact], SessionState
     (Event.CONTROL, "REQUEST_REMOVE_AGENT"): _begins("remove_agent", Pending.MANAGER),
     (Event.CONTROL, "REMOVE_AGENT_DONE"): _transaction_over,
     (Event.ERROR, "REMOVE_AGENT_FAILED"): _transaction_over,
-    (Event.CONTROL, "HANDOVER_REQUEST"): _begins("handover", Pending.CONFIRM),
+    (Event.CONTROL, "HANDOVER_REQUEST"): _handover_requested,
     (Event.CONTROL, "HANDOVER_CONFIRM"): _handover_confirmed,
     (Event.CONTROL, "HANDOVER_REJECT"): _transaction_over,
     (Event.CONTROL, "HANDOVER_CONTEXT"): _handed_over,

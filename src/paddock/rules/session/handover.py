@@ -44,7 +44,8 @@ def _not_now(state: SessionState, turn: Turn, message: HandoverRequested) -> str
 def _wish(turn: Turn, message: HandoverRequested) -> Fact:
     payload = {"target_agent_id": message.target_agent_id, "reason": message.reason, "summary": message.summary}
     by = wording.agent(turn.agent_id)
-    return wording.asked("HANDOVER_REQUEST", message.tx_id, payload, message.at, by, turn=turn)
+    marks = {"default_agent_id": message.default_agent_id} if message.default_agent_id else {}
+    return wording.asked("HANDOVER_REQUEST", message.tx_id, payload, message.at, by, turn=turn, metadata=marks)
 
 
 def _prompt(turn: Turn, transaction: Transaction, at: float) -> Fact:

@@ -147,7 +147,8 @@ class RemoveRequested(Value, frozen=True):
 
 
 class HandoverRequested(Value, frozen=True):
-    """The agent of the live turn would like another one to go on. `known` are all agents that exist."""
+    """The agent of the live turn would like another one to go on. `known` are all agents that exist; the default is who
+    answers when the other one fails at once and the first has left."""
 
     tx_id: str
     turn_id: str
@@ -157,6 +158,7 @@ class HandoverRequested(Value, frozen=True):
     reason: str = ""
     summary: str = ""
     at: float = 0.0
+    default_agent_id: str | None = None
 
 
 class HandoverAnswered(Value, frozen=True):

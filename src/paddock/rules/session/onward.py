@@ -1,7 +1,7 @@
 """What goes on once something has ended: whoever waited for it takes the next step, in the same breath."""
 
 from paddock.rules.session import wording
-from paddock.rules.session.chains import advance_handover, leave, reject, request
+from paddock.rules.session.chains import advance_handover, give_back, leave, reject, request
 from paddock.rules.session.commands import Command, EndRun, RunEnd
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Fact
@@ -12,15 +12,25 @@ from paddock.rules.session.unfolding import Unfolding
 
 
 def end_turn(
-    state: SessionState, turn: Turn, status: RunEnd, facts: list[Fact], at: float, stopping: tuple[Command, ...] = ()
+    state: SessionState,
+    turn: Turn,
+    status: RunEnd,
+    facts: list[Fact],
+    at: float,
+    stopping: tuple[Command, ...] = (),
+    *,
+    by_the_host: bool = False,
 ) -> Decision:
     """The live turn is over (one of `facts` says so); in the same breath the next one goes to its agent."""
     commands = (*stopping, EndRun(turn.turn_id, status))
-    if not state.queue and not state.transactions:
+    if not state.queue and not state.transactions and state.fallback is None:
         return Decision(tuple(facts), commands)
     story = Unfolding(state, facts, commands)
     if status != "completed":
         _forget_its_handover(story, turn, status, at)
+    fallback = story.state.fallback
+    if status == "failed" and fallback is not None and fallback.agent_id == turn.agent_id and not by_the_host:
+        give_back(story, fallback, facts[0].subtype, at)
     go_on(story, at)
     return story.decision()
 

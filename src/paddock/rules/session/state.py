@@ -99,6 +99,16 @@ class Transaction(Value, frozen=True):
     next_turn_id: str | None = None
 
 
+class Fallback(Value, frozen=True):
+    """The agent that gets the conversation back when the agent it was handed over to fails before its first word."""
+
+    agent_id: str
+    """The agent that took over and has said nothing yet."""
+    by_agent_id: str
+    """The agent that handed over."""
+    default_agent_id: str | None = None
+
+
 class SessionState(Value, frozen=True):
     """Everything that later decisions need. `members` are in the order in which they joined."""
 
@@ -112,6 +122,7 @@ class SessionState(Value, frozen=True):
     opened: bool = False
     held: bool = False
     """The host is being stopped: nothing that waits begins. Never on record; the next owner begins without it."""
+    fallback: Fallback | None = None
 
     @property
     def left_waiting(self) -> bool:

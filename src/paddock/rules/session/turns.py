@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from paddock.rules.cluster.leases import WHY
 from paddock.rules.session import wording
 from paddock.rules.session.cancel import ask_to_stop, stopped, tell_agent_to_stop
 from paddock.rules.session.chains import not_in_session
@@ -213,7 +214,7 @@ def fail_run(state: SessionState, message: RunFailed) -> Decision:
     if turn.is_being_cancelled:
         return stopped(state, turn, {"error": error}, message.at)
     failed = wording.failure(turn, error, message.at, sender=wording.agent(turn.agent_id))
-    return end_turn(state, turn, "failed", [failed], message.at)
+    return end_turn(state, turn, "failed", [failed], message.at, by_the_host=message.code in WHY)
 
 
 def _fail_queued(state: SessionState, turn_id: str, error: Any, at: float) -> Decision:

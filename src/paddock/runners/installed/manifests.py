@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from paddock.rules.access.host_only import marked
 from paddock.rules.access.permissions import ABOVE_CEILING
+from paddock_sdk.causes import complaint_of
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
@@ -140,7 +141,7 @@ def in_plain_words(problem: ValidationError) -> str:
             expected = first.get("ctx", {}).get("expected", "")
             return f"{place}: {str(first['input'])[:60]!r} is not known; known are {expected.replace(' or ', ', ')}"
         case _:
-            return f"{place}: {first['msg']}"
+            return f"{place}: {complaint_of(first)}"
 
 
 def _within(manifest: AgentRunnerManifest, ceiling: AgentRunnerPermissions | None) -> AgentRunnerManifest:

@@ -11,6 +11,7 @@ import structlog
 from pydantic import ValidationError
 
 from paddock.confinement.sandbox import Level
+from paddock_sdk.causes import complaint_of
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
@@ -226,7 +227,7 @@ class _Reader:
             return AgentRunnerPermissions.model_validate(table)
         except ValidationError as problem:
             first = problem.errors()[0]
-            raise self._fault(f"[permissions] {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            raise self._fault(f"[permissions] {'.'.join(map(str, first['loc']))}: {complaint_of(first)}") from None
 
 
 def _meant(name: str, known: Collection[str]) -> str:

@@ -128,15 +128,20 @@ class HostCalls:
         self._streams: dict[Id, _Stream] = {}
         self._long_calls: dict[str, set[anyio.CancelScope]] = {}
         """Those at work, by the run they are made for."""
+        self._unanswered: set[Id] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[Frame, int]] = deque()
         self._waiting_bytes = 0
 
     def take(self, frame: Frame, size: int) -> None:
-        """Start a call, let it wait its turn, or refuse it unread when too many wait already."""
-        if len(self._tasks) < self._max_running:
+        """Start a call, let it wait its turn, or refuse it unread: too many wait, or its id is another call's."""
+        if frame.id in self._unanswered:
+            text = "a call of this id is still being answered; every call needs an id of its own"
+            self._send(frames.refusal(frame.id, INVALID_REQUEST, _error("invalid_argument", text)))
+        elif len(self._tasks) < self._max_running:
             self._start(frame, size)
         elif len(self._waiting) < MAX_WAITING and self._waiting_bytes + size <= MAX_WAITING_BYTES:
+            self._begin(frame)
             self._waiting.append((frame, size))
             self._waiting_bytes += size
         else:
@@ -168,7 +173,12 @@ class HostCalls:
         for task in self._tasks:
             task.cancel()
 
+    def _begin(self, frame: Frame) -> None:
+        if frame.id is not None:
+            self._unanswered.add(frame.id)
+
     def _start(self, frame: Frame, size: int) -> None:
+        self._begin(frame)
         task = asyncio.create_task(self._work(frame, size))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -180,6 +190,8 @@ class HostCalls:
             frame, size = self._waiting.popleft()
             self._waiting_bytes -= size
             await self._answer(frame, size)
+        if (me := asyncio.current_task()) is not None:
+            self._tasks.discard(me)  # now: a call that comes before the task's callback would wait for nobody
 
     async def _answer(self, frame: Frame, size: int) -> None:
         number, method = frame.id, cast("str", frame.method)
@@ -205,6 +217,7 @@ class HostCalls:
             log.exception("host_call.failed", plugin=self._caller.plugin, method=method)
             line = frames.refusal(number, REFUSED, _error("runtime_error", "the host failed to answer"))
         await self._drained()
+        self._unanswered.discard(cast("Id", number))
         self._send(line)
 
     async def _handled(self, method: str, params: Any, size: int) -> object:

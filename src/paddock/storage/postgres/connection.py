@@ -13,6 +13,7 @@ import asyncpg
 from paddock.rules.agents.addresses import each_machine, place_of, without_secrets
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.storage.postgres.texts import decode, encode
+from paddock_sdk.causes import cause_of
 
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 10.0
@@ -296,5 +297,4 @@ _SAYS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], 
 
 
 def _first_line(error: BaseException) -> str:
-    said = str(cast("Any", error)).strip().splitlines()
-    return said[0] if said else type(error).__name__
+    return cause_of(error).splitlines()[0]

@@ -19,13 +19,12 @@ from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import HostError, StaleOwnerError
 from paddock.rules.log.chain import DELTA
 from paddock.rules.rows.rows import Row
-from paddock.storage.compaction import is_replaced
 from paddock.storage.postgres.connection import GUILTY, Connection
 from paddock.storage.postgres.engine import run
 from paddock.storage.postgres.fences import NO_BATCH, Chain, fence_arrays, fence_sql
 from paddock.storage.postgres.texts import escaped_column
 from paddock.storage.tables import TABLES, WRITES, is_guarded
-from paddock.storage.tables.log import FACTS
+from paddock.storage.tables.log import FACTS, is_replaced
 from paddock.storage.tables.statements import Values
 from paddock.storage.tables.table import Table
 

@@ -19,7 +19,6 @@ from paddock.rules.log.chain import Damage
 from paddock.rules.rows.rows import Apart, AuditRow, TranscriptRow
 from paddock.rules.search.history_search import TranscriptQuery
 from paddock.rules.search.thread_search import FoundThreads, ThreadQuery
-from paddock.storage.lost_answers import is_taken
 from paddock.storage.postgres.claims import Claims
 from paddock.storage.postgres.connection import Connection, connect
 from paddock.storage.postgres.engine import PostgresEngine, run
@@ -33,7 +32,7 @@ from paddock.storage.postgres.silence import Silence
 from paddock.storage.postgres.thread_search import ThreadIndexing
 from paddock.storage.postgres.writer import Writer
 from paddock.storage.tables import Records
-from paddock.storage.tables.log import checked
+from paddock.storage.tables.log import checked, is_taken
 from paddock.storage.tables.statements import Engine
 
 

@@ -77,7 +77,7 @@ select newest.session_no, newest.seq, {SUMMARIZED}, {_COLUMNS}
     select * from transcript t where t.session_no = newest.session_no and t.seq = newest.seq {PRESENT} offset 0
   ) as t on true
  order by newest.session_no desc, newest.seq desc"""
-_SUMMARY, _FOUND = slice(2, 13), slice(13, None)
+_SUMMARY, _FOUND = slice(2, 14), slice(14, None)
 
 
 class Behind(Value, frozen=True):
@@ -214,7 +214,6 @@ class _Search:
 
 PART = 32
 """Conversations per commit."""
-_NO_END = 1 << 62
 
 
 class ThreadIndexing(ThreadFilling):

@@ -20,7 +20,6 @@ from paddock.rules.rows.rows import Apart, AuditRow, TranscriptRow
 from paddock.rules.search.history_search import TranscriptQuery
 from paddock.rules.search.thread_search import FoundThreads, ThreadQuery
 from paddock.storage.files.lock import make_directory
-from paddock.storage.lost_answers import is_taken
 from paddock.storage.sqlite.commands import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.engine import SqliteEngine
@@ -31,6 +30,7 @@ from paddock.storage.sqlite.search import Indexing
 from paddock.storage.sqlite.thread_search import ThreadIndexing
 from paddock.storage.sqlite.writer import Writer
 from paddock.storage.tables import Records
+from paddock.storage.tables.log import is_taken
 from paddock.storage.tables.statements import Engine, HasEngine, Query, Work, ask, value
 
 SWITCH_SECONDS = 0.0005

@@ -192,7 +192,6 @@ PART = 256
 MAX_FRESH = 1024
 """Conversations remembered. When there are more, all is forgotten, and the next search of a user looks by itself."""
 MAX_USERS = 4096
-_NO_END = 1 << 62
 Told = TranscriptRow | SessionDetailsRow | ItemErased | SessionSettled
 _TOLD = frozenset(get_args(Told))
 

@@ -18,12 +18,11 @@ from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import HostError, StaleOwnerError, cannot_be_stored, exists_already
 from paddock.rules.log.chain import DELTA
 from paddock.rules.rows.rows import Row
-from paddock.storage.compaction import without_replaced
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.sqlite.engine import run
 from paddock.storage.sqlite.fences import chunks, pass_fences
 from paddock.storage.tables import TABLES, WRITES, is_guarded
-from paddock.storage.tables.log import FACTS
+from paddock.storage.tables.log import FACTS, without_replaced
 from paddock.storage.tables.statements import Values
 from paddock.storage.tables.table import Table
 

@@ -1,6 +1,7 @@
 """Files, storage areas and state: rows about what is kept, and the conditions on it. Bytes of files lie elsewhere."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from paddock.ports import ScopeState
@@ -17,7 +18,6 @@ from paddock.rules.rows.rows import (
     UploadsCap,
 )
 from paddock.rules.search.prefixes import after_prefix
-from paddock.storage.room import scopes_in
 from paddock.storage.tables.statements import (
     Ask,
     Change,
@@ -210,7 +210,26 @@ class KeptReads(HasEngine):
 
     async def state_snapshot(self, scope_keys: Sequence[str], *, max_bytes: int) -> Mapping[str, ScopeState]:
         rows = await self.engine.all(_SCOPES, scope_keys=list(scope_keys), max_bytes=max_bytes)
-        return scopes_in(rows, scope_keys, max_bytes)
+        return _scopes_in(rows, scope_keys, max_bytes)
 
     async def state_size(self, scope_key: str) -> int:
         return await self.engine.one(_SIZE, scope_key=scope_key) or 0
+
+
+_Measured = tuple[str, str, int, bytes | None]
+"""Scope, key, bytes of the value, and the value itself unless it is too large for anybody."""
+
+
+def _scopes_in(rows: Iterable[_Measured], scope_keys: Sequence[str], max_bytes: int) -> Mapping[str, ScopeState]:
+    """These scopes, out of rows in order of their keys: the values that fit one after the other into `max_bytes`."""
+    sizes, left = defaultdict[str, int](int), dict.fromkeys(scope_keys, max_bytes)
+    values: dict[str, dict[str, bytes]] = {scope_key: {} for scope_key in scope_keys}
+    out: dict[str, list[str]] = {scope_key: [] for scope_key in scope_keys}
+    for scope_key, key, size, found in rows:
+        sizes[scope_key] += size
+        if found is not None and size <= left[scope_key]:
+            values[scope_key][key] = found
+            left[scope_key] -= size
+        else:
+            out[scope_key].append(key)
+    return {scope_key: ScopeState(sizes[scope_key], kept, tuple(out[scope_key])) for scope_key, kept in values.items()}

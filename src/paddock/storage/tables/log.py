@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
-from paddock.ports import Claim
+from paddock.ports import Batch, Claim
+from paddock.rules.errors import StaleOwnerError
 from paddock.rules.log.chain import ANCHOR, Damage, Head, StoredFact, digest_of, verify
 from paddock.rules.log.events import HANDED_OVER
 from paddock.rules.rows.rows import WHOLE, SessionRow, View
@@ -204,3 +205,33 @@ class _Walk:
     def _is_told_by(self, anchor: StoredFact) -> bool:
         told: dict[str, Any] = anchor.read_payload() or {}
         return (told.get("through"), told.get("digest")) == (self._trimmed.seq, self._trimmed.digest.hex())
+
+
+# --- for whoever appends ---------------------------------------------------------------------------------------------
+
+Ranges = Sequence[tuple[str, int, int]]
+"""(turn_id, first, last) of replaced deltas, both ends included."""
+
+
+def without_replaced(facts: Sequence[StoredFact], compacted: Ranges) -> Sequence[StoredFact]:
+    """What of a batch is worth writing: deltas replaced by a message of the very same batch are not."""
+    if not compacted:
+        return facts
+    return [fact for fact in facts if not (fact.is_delta and is_replaced(fact, compacted))]
+
+
+def is_replaced(delta: StoredFact, compacted: Ranges) -> bool:
+    return any(delta.turn_id == turn_id and first <= delta.seq <= last for turn_id, first, last in compacted)
+
+
+def is_taken(batch: Batch, epoch: int, head: Head) -> bool:
+    """Whether a log that ends here, written last or claimed under this epoch, ends with the batch or just before it.
+
+    Only its owner writes under an epoch, so that its own number and digest at the end are its own doing. Raises
+    StaleOwnerError when it is neither.
+    """
+    if epoch == batch.epoch and head == batch.after:
+        return True
+    if epoch <= batch.epoch and head == batch.before:
+        return False
+    raise StaleOwnerError(f"session {batch.session_id} has another owner")

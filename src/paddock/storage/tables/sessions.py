@@ -20,7 +20,8 @@ _BEGINS = f"""case when coalesce(d.title, '') = '' then (
      and t.seq < (select min(seq) from transcript where session_no = s.session_no) + {BEGINS_FACTS} {PRESENT}
    order by t.seq limit 1) end"""
 SUMMARIZED = f"""s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at, s.item_count, s.session_no,
-       d.title, coalesce(d.archived, false), coalesce(d.closed, false), {_BEGINS}"""
+       d.title, coalesce(d.archived, false), coalesce(d.closed, false), {_BEGINS},
+       (select min(a.job_id) from automations a where a.thread_id = s.session_id)"""
 """The columns of a `SessionSummary`, of sessions `s` and their details `d`."""
 SUMMARY = f"select {SUMMARIZED} from sessions s left join session_details d on d.session_id = s.session_id"
 _ONE = Query(SessionSummary, f"{SUMMARY} where s.session_id = :session_id")
