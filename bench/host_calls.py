@@ -32,20 +32,28 @@ from paddock.host.agents.file import parse_agents
 from paddock.host.calls.artifacts import Artifacts
 from paddock.host.calls.host_calls import HostCalls
 from paddock.host.calls.state import RunnerState
+from paddock.host.cluster.outage import Outage
 from paddock.host.conversations.inbox import Inbox
 from paddock.host.keeping.audit import Audit
 from paddock.host.people.principals import DEV
-from paddock.host.runs.live_run import LiveRun
+from paddock.host.runs.authority import Authority
+from paddock.host.runs.briefing import Briefing
+from paddock.host.runs.granting import Granting
+from paddock.host.runs.live_run import LiveRun, ResultHandling
+from paddock.host.runs.live_runs import LiveRuns
 from paddock.host.runs.runs import Runs
 from paddock.host.session.arrivals import NewRun
+from paddock.host.session.loops import SessionLoops
 from paddock.host.session.manager import SessionManager
+from paddock.host.session.needs import SessionNeeds
 from paddock.host.session.sessions import Sessions
+from paddock.host.session.word_quota import Words
 from paddock.host.streams.tails import Tails
 from paddock.ports import Caller, Store
 from paddock.rules.access.limits import Rates
 from paddock.rules.access.permissions import state_key
 from paddock.rules.rows.rows import AuditRow, StateRow
-from paddock.runners.gateway import Gateway
+from paddock.runners.gateway import Confinement, Gateway, RunnerGate
 from paddock.runners.installed.catalog import Catalog
 from paddock.settings import EMBEDDED
 from paddock.storage.chosen import store_at
@@ -93,7 +101,7 @@ class Bench:
         """A run that is going on and does nothing."""
         _, run_id = await self.say("hold")
         async with asyncio.timeout(30):
-            while (run := self.runs.find(run_id)) is None or run.connection_id is None:
+            while (run := self.runs.live.find(run_id)) is None or run.connection_id is None:
                 await asyncio.sleep(0.01)
         return run
 
@@ -113,39 +121,47 @@ async def bench_in(work: Path, at: str) -> AsyncIterator[Bench]:
         task.add_done_callback(tasks.discard)
         return task
 
-    tails, audit = Tails(store), Audit(store, spawn)
+    loops, live, outage = SessionLoops(), LiveRuns(), Outage(store)
+    tails, audit = Tails(store, None, loops.works_on), Audit(store, spawn)
     room = RunnerState(store).work
-    calls = HostCalls(work=room, records=store, audit=audit, clock=time.time, rates=Rates.of_a_run(0))
+    calls = HostCalls(
+        work=room,
+        live=live,
+        outage=outage,
+        records=store,
+        audit=audit,
+        clock=time.time,
+        rates=Rates.of_a_run(0),
+    )
 
     async def on_call(caller: Caller, method: str, params: Any, size: int) -> Any:
         return ECHO if method == "steering.pull" else await calls.on_wire(caller, method, params, size)
 
     catalog = Catalog.load(installed=work / "none", further=[plugins])
-    gateway = Gateway(catalog, home=work / "homes", mark=uuid.uuid4().hex, on_call=on_call, host_version="bench")
+    gateway = Gateway(catalog, Confinement(work / "homes", uuid.uuid4().hex), RunnerGate(on_call), host_version="bench")
+    handling = ResultHandling(Artifacts(store, FileBlobs(work / "blobs"), clock=time.time), time.time, spawn)
+    authority = Authority(gateway=gateway, agents=agents, offered=calls.offered)
     runs = Runs(
         gateway=gateway,
-        agents=lambda: agents,
-        records=store,
-        clock=time.time,
-        spawn=spawn,
-        offered=calls.offered,
-        host_version="bench",
-        deadline_seconds=3600,
-        artifacts=Artifacts(store, FileBlobs(work / "blobs"), clock=time.time),
+        granting=Granting(authority=authority, agents=agents, live=live, handling=handling, deadline_seconds=3600),
+        briefing=Briefing(store, outage, host_version="bench"),
+        live=live,
+        handling=handling,
     )
-    calls.serve(runs)
-    manager = SessionManager(records=store, agents=lambda: agents, readiness=runs, clock=time.time, spawn=spawn)
-    sessions = Sessions(
-        store,
-        tails,
-        performer=runs,
-        manager=manager,
+    needs = SessionNeeds(
+        log=store,
+        outage=outage,
+        tails=tails,
+        words=Words(store, spawn=spawn),
         audit=audit,
-        agents=lambda: agents,
+        performer=runs,
+        manager=SessionManager(records=store, agents=agents, readiness=runs, clock=time.time, spawn=spawn),
+        agents=agents,
         clock=time.time,
         spawn=spawn,
     )
-    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=time.time)
+    sessions = Sessions(store, loops, needs)
+    inbox = Inbox(sessions=sessions, runs=runs, agents=agents, records=store, clock=time.time)
     await store.open()
     await gateway.start()
     try:

@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import psutil
 
-from paddock.compose import build
+from paddock.compose.build import house_of
+from paddock.compose.rooms import rooms_of
 from paddock.host.people.principals import DEV
 from paddock.host.session.controls import Controls
 from paddock.settings import Settings
@@ -21,14 +22,13 @@ WARM = 1_000
 async def kilobytes_per_session(count: int = COUNT) -> float:
     """Growth of the process while so many conversations are opened and left open."""
     with tempfile.TemporaryDirectory() as directory:
-        house = build(Settings(data=Path(directory) / "data"))
-        async with house.running():
+        rooms = rooms_of(Settings(data=Path(directory) / "data"))
+        async with house_of(rooms).running():
             controls = Controls(
-                sessions=house.sessions,
-                agents=lambda: house.agents,
-                readiness=house.runs,
-                records=house.store,
-                clock=house.sessions.clock,
+                sessions=rooms.talks.sessions,
+                agents=rooms.machinery.agents,
+                records=rooms.ground.store,
+                clock=rooms.ground.clock,
             )
             await _open(controls, WARM)
             before = psutil.Process().memory_info().rss

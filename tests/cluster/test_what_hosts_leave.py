@@ -11,7 +11,8 @@ import anyio
 import pytest
 
 from contracts.test_calls import a_tool_call
-from paddock.compose import House, build
+from paddock.compose import Rooms, rooms_of
+from paddock.compose.build import house_of
 from paddock.rules.access.approvals import DECIDED
 from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow
 from paddock.settings import Settings
@@ -23,17 +24,17 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def left(
     tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[House, House, PostgresStore]]:
+) -> AsyncIterator[tuple[Rooms, Rooms, PostgresStore]]:
     """Two hosts that have been there for a while, and the store as one that is gone wrote it."""
     monkeypatch.setenv("PADDOCK_SECRET", "one secret for both of these hosts and long enough")
     gone = PostgresStore(database)
     async with AsyncExitStack() as stack:
-        houses = [build(Settings(data=tmp_path / name, store=database, discover_models=False)) for name in "ab"]
-        for house in houses:
-            await stack.enter_async_context(house.running())
+        hosts = [rooms_of(Settings(data=tmp_path / name, store=database, discover_models=False)) for name in "ab"]
+        for rooms in hosts:
+            await stack.enter_async_context(house_of(rooms).running())
         await gone.open()
         stack.push_async_callback(gone.close)
-        yield houses[0], houses[1], gone
+        yield hosts[0], hosts[1], gone
 
 
 async def until(true: Callable[[], Any]) -> None:
@@ -43,7 +44,7 @@ async def until(true: Callable[[], Any]) -> None:
 
 
 async def test_an_action_on_a_platform_is_unknown_when_its_host_died_in_the_middle_of_it(
-    left: tuple[House, House, PostgresStore],
+    left: tuple[Rooms, Rooms, PostgresStore],
 ) -> None:
     _, other, gone = left
     now = time.time()
@@ -54,7 +55,7 @@ async def test_an_action_on_a_platform_is_unknown_when_its_host_died_in_the_midd
     await gone.write([asked, granted, under_way, just_now])
 
     async def outcome(approval_id: str) -> str:
-        found = await other.store.approval(approval_id)
+        found = await other.ground.store.approval(approval_id)
         assert found is not None
         return found.outcome(now)
 
@@ -68,13 +69,13 @@ async def test_an_action_on_a_platform_is_unknown_when_its_host_died_in_the_midd
 
 
 async def test_a_tool_call_is_unknown_when_its_host_died_in_the_middle_of_it(
-    left: tuple[House, House, PostgresStore],
+    left: tuple[Rooms, Rooms, PostgresStore],
 ) -> None:
     _, other, gone = left
     await gone.write([a_tool_call("c1", "run-9")])
 
     async def is_unknown() -> bool:
-        return [row.status for row in await other.store.tool_calls("run-9")] == ["unknown"]
+        return [row.status for row in await other.ground.store.tool_calls("run-9")] == ["unknown"]
 
     await until(is_unknown)
     told = [row.result for row in await gone.audit(run_id="run-9") if row.action == "tools.call"]

@@ -89,10 +89,10 @@ async def test_a_server_that_is_away_is_found_when_it_comes_and_again_after_it_w
     server, lost = NatsServer(), asyncio.Event()
     here, there = NatsBus(server.url), NatsBus(server.url)
     heard = list[bytes]()
-    there.on_lost = lost.set
-    for bus in (here, there):
-        await bus.open()
-        assert not bus.healthy()
+    await here.open()
+    await there.open(lost.set)
+    assert not here.healthy()
+    assert not there.healthy()
     here.publish("a", b"said to nobody")
     await there.subscribe("a", heard.append)
     for word in (b"first", b"second"):
@@ -184,9 +184,8 @@ async def test_a_server_that_does_not_let_us_in_is_told_from_one_that_is_away(tm
 async def test_a_server_that_is_silent_for_a_while_makes_nobody_deaf(server: NatsServer, patience: float) -> None:
     here, there = NatsBus(server.url), NatsBus(server.url)
     first, second, lost = list[bytes](), list[bytes](), list[str]()
-    there.on_lost = lambda: lost.append("lost")
-    for bus in (here, there):
-        await bus.open()
+    await here.open()
+    await there.open(lambda: lost.append("lost"))
     await there.subscribe("a", first.append)
     server.signal(signal.SIGSTOP)
     try:
@@ -224,8 +223,7 @@ async def test_who_went_while_it_began_to_listen_hears_nothing(server: NatsServe
 
 async def test_who_closes_the_bus_itself_is_not_told_that_it_is_away(server: NatsServer) -> None:
     bus, lost = NatsBus(server.url), list[str]()
-    bus.on_lost = lambda: lost.append("lost")
-    await bus.open()
+    await bus.open(lambda: lost.append("lost"))
     await bus.close()
     assert lost == []
 

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from contracts.builders import SESSION, Owner, a_run, said
-from paddock.ports.hosts import ASKED_SECONDS, Errand, Hosts
+from paddock.ports.hosts import ASKED_SECONDS, Hosts, PendingRequest
 from paddock.rules.cluster.leases import LOST, unsettled
 from paddock.rules.errors import HostError, OwnedElsewhereError, StaleOwnerError
 from paddock.rules.rows.forgetting import SessionGone
@@ -225,9 +225,9 @@ async def test_what_a_host_is_asked_lasts_until_it_is_answered(address: str) -> 
     async with hosts_on(address) as cluster:
         _, mine = await cluster.host("here")
         _, other = await cluster.host("there")
-        await mine.ask(other.boot, Errand("e1", b"please"))
+        await mine.ask(other.boot, PendingRequest("e1", b"please"))
         assert await mine.asked(limit=9) == []
-        assert await other.asked(limit=9) == [Errand("e1", b"please")]
+        assert await other.asked(limit=9) == [PendingRequest("e1", b"please")]
         assert await mine.answered("e1") == (None, True)
         await other.answer("e1", b"done")
         assert await other.asked(limit=9) == []
@@ -238,12 +238,12 @@ async def test_what_a_host_is_asked_lasts_until_it_is_answered(address: str) -> 
 async def test_what_nobody_waits_for_any_more_is_not_asked(address: str) -> None:
     async with hosts_on(address) as cluster:
         _, mine = await cluster.host("here")
-        await mine.ask(mine.boot, Errand("e1", b"long ago"))
+        await mine.ask(mine.boot, PendingRequest("e1", b"long ago"))
         meddler = await asyncpg.connect(address)
         await meddler.execute("update errands set created_at = created_at - $1 * interval '1 s'", ASKED_SECONDS)
         await meddler.close()
-        await mine.ask(mine.boot, Errand("e2", b"just now"))
-        assert await mine.asked(limit=9) == [Errand("e2", b"just now")]
+        await mine.ask(mine.boot, PendingRequest("e2", b"just now"))
+        assert await mine.asked(limit=9) == [PendingRequest("e2", b"just now")]
 
 
 async def test_a_change_is_seen_though_the_clock_of_whoever_made_it_is_behind(address: str) -> None:

@@ -84,6 +84,8 @@ async def test_a_revoked_key_lets_nobody_in_and_stays_on_record(store: Store) ->
     assert set(await store.live_keys(["a", "b", "never was"])) == {"b"}
     assert set(await store.live_keys([])) == set()
     assert [row.revoked_at for row in await store.api_keys("w")] == [5.0]
+    assert [row.revoked_at for row in await store.api_keys("w", user_id="ann")] == [5.0]
+    assert list(await store.api_keys("w", user_id="nobody")) == []
     assert [row.key_id for row in await store.api_keys(None)] == ["b", "a"]
     await store.revoke_key("b", 7.0, a_decision())
     assert await store.any_key()

@@ -47,8 +47,8 @@ async def test_a_host_that_was_away_changes_nothing_of_a_job_that_another_ended(
 async def test_a_host_that_was_away_does_not_end_what_another_is_bringing_in(knowledge: KnowledgeStore) -> None:
     job = a_job("d2")
     await knowledge.add_job(job, b"a needle", AUDIT)
-    here = Ingest(knowledge)
-    here.may_work = lambda: False  # while it read the document another host was taken for the one that does
+    # while it read the document another host was taken for the one that does
+    here = Ingest(knowledge, may_work=lambda: False)
     await here.do(job)
     assert [one.job_id for one in await knowledge.unfinished_jobs()] == [job.job_id]
     await Ingest(knowledge).do(job)

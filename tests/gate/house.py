@@ -15,7 +15,7 @@ import apsw
 from gate.matrix import RANDOM_ID, VALID
 from host.platforms import MemoryPlatform
 from host.scripted import ANN, AtRunner, SmallHouse, small_house
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.host.runs.live_run import LiveRun
 from paddock.ports import Caller, Store
 from paddock.rules.access.artifacts import of_run
@@ -56,12 +56,12 @@ class Answers:
         self.effects: list[str] = []
 
     @property
-    def work(self) -> Mapping[str, Work]:
+    def work(self) -> Mapping[str, CallHandler]:
         return {method: self._of(method) for method in HOST_CALLS}
 
-    def _of(self, method: str) -> Work:
+    def _of(self, method: str) -> CallHandler:
         if HOST_CALLS[method].streams:
-            return Work(stream=lambda _grant, asked: Pieces(method, asked))
+            return CallHandler(stream=lambda _grant, asked: Pieces(method, asked))
 
         async def read(_grant: Grant, asked: Any) -> Any:
             _must_exist(method, asked)
@@ -72,7 +72,11 @@ class Answers:
             await self.store.write([audit])
             return an_answer(method)
 
-        return Work(write=write) if method.endswith((".set", ".delete", ".create", ".call")) else Work(read=read)
+        return (
+            CallHandler(write=write)
+            if method.endswith((".set", ".delete", ".create", ".call"))
+            else CallHandler(read=read)
+        )
 
     store: Store
 
@@ -166,7 +170,7 @@ class GateHouse:
     async def a_run(self) -> tuple[LiveRun, AtRunner]:
         await self.house.say(thread=str(uuid.uuid4()))
         at_runner = await self.house.gateway.next()
-        live = self.house.runs.find(at_runner.run_id)
+        live = self.house.runs.live.find(at_runner.run_id)
         assert live is not None
         live.grant = granted(live.grant)
         await self._acknowledged(live)

@@ -13,7 +13,8 @@ from gate.house import ELSEWHERE, HERE, GateHouse, Wire, an_answer, gate_house
 from host.scripted import BOB
 from paddock.host.calls import host_calls
 from paddock.host.calls.host_calls import HostCalls
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
+from paddock.host.runs.live_runs import LiveRuns
 from paddock.ports import Caller
 from paddock.rules.access.limits import MAX_CALL_BYTES, Rates
 from paddock.rules.access.permissions import Grant
@@ -45,13 +46,14 @@ class Doing:
         self.pieces: list[Any] = []
         self.closed = 0
         work = {
-            "state.get": Work(read=self._read),
-            "state.set": Work(write=self._write),
-            "models.stream": Work(stream=lambda _grant, _asked: Told(self)),
+            "state.get": CallHandler(read=self._read),
+            "state.set": CallHandler(write=self._write),
+            "models.stream": CallHandler(stream=lambda _grant, _asked: Told(self)),
         }
         clock = options.pop("clock", self.house.approvals.clock)
+        live, outage = gate.house.runs.live, gate.house.sessions.outage
+        options = {"live": live, "outage": outage, **options}
         self.calls = HostCalls(work=work, records=gate.house.store, audit=gate.house.audit, clock=clock, **options)
-        self.calls.serve(gate.house.runs)
 
     async def _read(self, _grant: Grant, _asked: Any) -> Any:
         answer = self.read()
@@ -108,13 +110,13 @@ def raising(problem: Exception) -> Any:
 # --- the work fails, or takes too long -------------------------------------------------------------------------------
 
 
-async def test_a_mistake_of_ours_is_told_in_general_and_recorded_by_name(gate: GateHouse) -> None:
+async def test_a_mistake_of_ours_is_told_in_general_and_recorded_as_ours(gate: GateHouse) -> None:
     doing = Doing(gate)
     live, _ = await gate.a_run()
     doing.read = raising(ZeroDivisionError("secret"))
     error = await refusal(doing, live.turn_id)
     assert (error.code, error.message, error.retryable) == (ErrorCode.RUNTIME_ERROR, "the host failed to answer", False)
-    assert await doing.rows() == [("runtime_error", "ZeroDivisionError")]
+    assert await doing.rows() == [("runtime_error", "a mistake of the host")]
 
 
 async def test_what_the_work_refuses_is_told_and_recorded_as_it_said_it(gate: GateHouse) -> None:
@@ -330,7 +332,8 @@ async def test_a_frame_above_the_cap_is_refused_before_anything_is_read(gate: Ga
 
 
 async def test_before_any_run_could_be_known_every_call_is_refused(gate: GateHouse) -> None:
-    alone = HostCalls(work={}, records=gate.house.store, audit=gate.house.audit, clock=lambda: 5.0)
+    store, outage = gate.house.store, gate.house.sessions.outage
+    alone = HostCalls(work={}, live=LiveRuns(), outage=outage, records=store, audit=gate.house.audit, clock=lambda: 5.0)
     with pytest.raises(HostError) as error:
         await alone(HERE, "state.get", {"run_id": "r" * 100, **GET}, 10)
     assert (error.value.code, error.value.message) == (ErrorCode.UNAUTHORIZED, "this run may not do that")

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,17 @@ def test_what_it_would_promise_for_later_is_not_offered_to_its_model(stage: Stag
     offered = {tool["name"] for tool in stage.model.last["tools"]}
     assert "Bash" in offered
     assert offered & {"CronCreate", "ScheduleWakeup", "SendMessage", "ListAgents"} == set()
+
+
+@pytest.mark.parametrize("name", [".claude/settings.json", ".git/config", "below/.claude/agents/helper.md"])
+def test_it_writes_no_settings_that_it_would_obey_without_asking(stage: Stage, name: str) -> None:
+    stage.said("hello", Says("Hello."))
+    place = Path(stage.kept("external.working_directory"))
+    hook = {"hooks": [{"type": "command", "command": "touch obeyed"}]}
+    settings = json.dumps({"hooks": {"SessionStart": [hook], "UserPromptSubmit": [hook]}})
+    for path, written in ((name, False), ("notes.txt", True)):
+        call = "Write", json.dumps({"file_path": str(place / path), "content": settings})
+        stage.said("write it", Says("", calls=(call,)), Says("Done."))
+        assert (place / path).exists() == written
+    stage.said("hello", Says("Hello."))
+    assert not (place / "obeyed").exists()

@@ -26,13 +26,14 @@ from paddock.host.calls.state import RunnerState
 from paddock.host.calls.steering import Steering
 from paddock.host.calls.storage_areas import AREA_BYTES, StorageAreas
 from paddock.host.calls.tools import ToolCalls
-from paddock.host.calls.work import Work
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.work import CallHandler
+from paddock.host.calls.workspace_resources import WorkspaceResources
+from paddock.host.cluster.outage import Outage
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.conversations.inbox import Inbox
 from paddock.host.conversations.thread_names import ThreadNames
 from paddock.host.keeping.audit import Audit
-from paddock.host.keeping.deletion import Keeping
+from paddock.host.keeping.deletion import Deletion
 from paddock.host.people.approvals import Approvals
 from paddock.host.people.metering import Metering
 from paddock.host.people.principals import Principal
@@ -41,14 +42,22 @@ from paddock.host.platforms.deliveries import Deliveries
 from paddock.host.platforms.delta_stream import DeltaStream
 from paddock.host.platforms.ingress import Ingress
 from paddock.host.platforms.platforms import Platforms
+from paddock.host.runs.authority import Authority
+from paddock.host.runs.briefing import Briefing
+from paddock.host.runs.granting import Granting
+from paddock.host.runs.live_run import ResultHandling
+from paddock.host.runs.live_runs import LiveRuns
 from paddock.host.runs.lookup import RunsView
 from paddock.host.runs.outcomes import Outcomes
-from paddock.host.runs.runs import Runs
+from paddock.host.runs.runs import Around, Runs
 from paddock.host.session.arrivals import Accepted, NewRun
-from paddock.host.session.controls import Answer, Controls
+from paddock.host.session.controls import ControlAnswer, Controls
 from paddock.host.session.invariant_watch import Watch
+from paddock.host.session.loops import SessionLoops
 from paddock.host.session.manager import SessionManager
+from paddock.host.session.needs import SessionNeeds
 from paddock.host.session.sessions import Sessions
+from paddock.host.session.word_quota import Words
 from paddock.host.streams.tails import Entry, Tails
 from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
@@ -252,7 +261,7 @@ class SmallHouse:
     blobs: Blobs
     agents: Agents
     controls: Controls
-    keeping: Keeping
+    keeping: Deletion
     scheduler: Scheduler
     automations: Automations
     calendars: Calendars
@@ -277,7 +286,7 @@ class SmallHouse:
             )
         )
 
-    async def control(self, subtype: str, *, thread: str, who: Principal = ANN, **more: Any) -> Answer:
+    async def control(self, subtype: str, *, thread: str, who: Principal = ANN, **more: Any) -> ControlAnswer:
         ids = {name: more.pop(name) for name in ("tx_id", "turn_id") if name in more}
         return await self.controls.control(who, thread, subtype, more, **ids)
 
@@ -325,7 +334,7 @@ async def small_house(
     platform: PlatformActions | None = None,
     platforms: Mapping[str, PlatformSpec] | None = None,
     webhooks: Webhooks | None = None,
-    work: Mapping[str, Work] | None = None,  # for calls that no room of this house answers
+    work: Mapping[str, CallHandler] | None = None,  # for calls that no room of this house answers
     rates: Rates | None = None,
     blobs: Blobs | None = None,
     limits: ArtifactLimits | None = None,
@@ -333,6 +342,9 @@ async def small_house(
     knowledge: Knowledge | None = None,
     own_tools: Tools | None = None,
     timeouts: SessionTimeouts | None = None,
+    held: Callable[[], bool] | None = None,  # whether it may count on its lease; None: it has none
+    around: Around | None = None,
+    tokens: bool = False,
 ) -> AsyncIterator[SmallHouse]:
     store = store or QuickStore()
     gateway = gateway or ScriptedGateway()
@@ -346,7 +358,8 @@ async def small_house(
         return task
 
     watch = Watch(every=1)
-    tails = Tails(store)
+    loops = SessionLoops()
+    tails = Tails(store, None, loops.works_on)
     audit = Audit(store, spawn)
     blobs = blobs or QuickBlobs()
     events = Events(store)
@@ -363,9 +376,10 @@ async def small_house(
     outcomes = Outcomes(store)
     deliveries = Deliveries(store, outside, outcomes=outcomes, clock=now, address=partial(address_of, attachments))
     approvals = Approvals(store, platform or outside, outcomes=outcomes, clock=now, spawn=spawn)
-    steering = Steering(store)
+    live = LiveRuns(held=held) if held is not None else LiveRuns()
+    outage = Outage(store, held)
     rooms = {
-        **steering.work,
+        **Steering(store, live).work,
         **History(store).work,
         **RunnerState(store).work,
         **ModelCalls(models, Metering(models, note=audit.soon, clock=now), clock=now).work,
@@ -376,42 +390,39 @@ async def small_house(
         **approvals.work,
         **(KnowledgeCalls(knowledge).work if knowledge is not None else {}),
     }
-    calls = HostCalls(work={**(work or {}), **rooms}, records=store, audit=audit, clock=now, rates=rates)
+    calls = HostCalls(
+        work={**(work or {}), **rooms}, live=live, outage=outage, records=store, audit=audit, clock=now, rates=rates
+    )
+    resources = WorkspaceResources(models=models, tools=tools, knowledge=knowledge, clock=now)
+    authority = Authority(gateway=gateway, agents=known, offered=calls.offered, resources=resources, opened=OPENED)
+    handling = ResultHandling(artifacts, now, spawn, approvals)
+    granting = Granting(authority=authority, agents=known, live=live, handling=handling, deadline_seconds=60)
     runs = Runs(
         gateway=gateway,
-        agents=lambda: known,
-        records=store,
-        clock=now,
-        spawn=spawn,
-        offered=calls.offered,
-        offers=Offers(models=models, tools=tools, knowledge=knowledge, clock=now),
-        host_version="test",
-        deadline_seconds=60,
-        actions=approvals,
-        artifacts=artifacts,
-        opened=OPENED,
+        granting=granting,
+        briefing=Briefing(store, outage, host_version="test"),
+        live=live,
+        handling=handling,
+        around=around,
         timeouts=timeouts,
     )
-    calls.serve(runs)
-    steering.serve(runs)
-    manager = SessionManager(
-        records=store, agents=lambda: known, readiness=runs, clock=now, spawn=spawn, timeouts=timeouts
-    )
-    sessions = Sessions(
-        store,
-        tails,
-        performer=runs,
-        manager=manager,
+    needs = SessionNeeds(
+        log=store,
+        outage=outage,
+        tails=tails,
+        words=Words(store, spawn=spawn),
         audit=audit,
-        agents=lambda: known,
+        performer=runs,
+        manager=SessionManager(records=store, agents=known, readiness=runs, clock=now, spawn=spawn, timeouts=timeouts),
+        agents=known,
         clock=now,
         spawn=spawn,
-        watch=watch,
         deliveries_wait=deliveries.wake,
-        timeouts=timeouts,
+        watch=watch,
     )
-    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
-    scheduler = Scheduler(store, inbox, agents=lambda: known, clock=now)
+    sessions = Sessions(store, loops, needs, timeouts=timeouts)
+    inbox = Inbox(sessions=sessions, runs=runs, agents=known, records=store, clock=now)
+    scheduler = Scheduler(store, inbox, agents=known, clock=now, tokens=tokens)
     async with opened(store):
         try:
             yield SmallHouse(
@@ -428,13 +439,13 @@ async def small_house(
                 artifacts,
                 blobs,
                 known,
-                Controls(sessions=sessions, agents=lambda: known, records=store, clock=now),
-                Keeping(store, blobs, sessions, clock=now),
+                Controls(sessions=sessions, agents=known, records=store, clock=now),
+                Deletion(store, blobs, sessions, clock=now),
                 scheduler,
                 Automations(
                     store,
                     scheduler,
-                    agents=lambda: known,
+                    agents=known,
                     authority=runs.authority,
                     users=Users(store, clock=now),
                     clock=now,
@@ -445,7 +456,7 @@ async def small_house(
                 ingress_of(
                     inbox,
                     store,
-                    lambda: known,
+                    known,
                     attachments,
                     approvals,
                     DeltaStream(tails, outside, clock=now, spawn=spawn),

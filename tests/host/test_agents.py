@@ -9,7 +9,7 @@ import pytest
 
 from host.scripted import ScriptedGateway, small_house
 from paddock.host.agents.agents import Agents
-from paddock.host.agents.file import AgentsFileError, load_agents, parse_agents, read_agents, read_file
+from paddock.host.agents.file import AgentsFileError, in_force, load_agents, parse_agents, read_agents, read_file
 from paddock.host.agents.files import AgentFiles, first_of
 from paddock.host.calls.artifacts import Artifacts
 from paddock_sdk.protocol.host_calls import ArtifactsReadRangeParams
@@ -90,9 +90,9 @@ def test_a_file_that_is_not_there_says_so() -> None:
 
 
 def test_a_runner_that_may_be_addressed_by_its_own_name_is_an_agent_while_it_is_there() -> None:
-    agents = parse_agents("agents:\n  a: {runner: 'plugin:x/a/default'}\n", "f")
+    defined = read_agents("agents:\n  a: {runner: 'plugin:x/a/default'}\n", "f")
     offers: dict[str, str] = {}
-    agents.offer(lambda workspace: offers if workspace == "w" else {})
+    agents = in_force(defined, 100, lambda workspace: offers if workspace == "w" else {})
     assert not agents.known("greeter", "w")
     offers = {"greeter": "plugin:me/greeter/default", "a": "plugin:me/a/default"}
     assert agents.known("greeter", "w")
@@ -158,14 +158,14 @@ async def test_a_run_keeps_its_grant_when_the_file_takes_it_away() -> None:
         run = await house.gateway.next()
         without = read_agents("agents:\n  one: {runner: 'plugin:test/one/default', history: false}\n", "f")
         house.agents.replace(without.bindings, without.default_agent_id)
-        live = house.runs.find(run.run_id)
+        live = house.runs.live.find(run.run_id)
         assert live is not None
         assert "history.page" in live.grant.actions
         run.message("done")
         run.say("run.completed")
         again = await house.say(thread="t")
         await house.gateway.next()
-        live = house.runs.find(again.task_id)
+        live = house.runs.live.find(again.task_id)
         assert live is not None
         assert "history.page" not in live.grant.actions
 
@@ -229,7 +229,7 @@ async def test_a_file_of_the_settings_is_told_and_read_by_whoever_was_granted_it
         run = await house.gateway.next()
         [told] = run.context["resources"]["files"]
         assert (told["file_name"], told["mime_type"], told["source"]) == ("tone.md", "text/markdown", "config")
-        live = house.runs.find(accepted.task_id)
+        live = house.runs.live.find(accepted.task_id)
         assert live is not None
         assert live.grant.files == {told["file_id"]}
         found = await files.raw(live.grant, told["file_id"])

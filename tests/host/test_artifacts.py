@@ -311,7 +311,7 @@ async def test_a_deadline_does_not_wait_for_a_disk_that_hangs() -> None:
 
 
 async def grant_of(house: SmallHouse, run: AtRunner) -> Any:
-    live = house.runs.find(run.run_id)
+    live = house.runs.live.find(run.run_id)
     assert live is not None
     return live.grant
 

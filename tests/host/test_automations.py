@@ -66,9 +66,9 @@ async def test_a_tick_becomes_a_run_of_its_user_in_the_jobs_own_conversation() -
         context = [{"description": "team", "value": "red"}]
         job = await a_job(house, agentId="two", config={"context": context})
         assert job.row.next_at == NOON
-        assert await house.scheduler.look() == 0
+        assert await house.scheduler.run_due() == 0
         clock.now = NOON + 1
-        assert await house.scheduler.look() == 1
+        assert await house.scheduler.run_due() == 1
         run = await house.gateway.next()
         assert run.context["trigger"] == {"type": "schedule.triggered", "source": "scheduler", "timestamp": int(NOON)}
         assert run.context["input"]["text"] == "What is new?"
@@ -92,12 +92,12 @@ async def test_looking_again_or_starting_again_fires_nothing_twice() -> None:
     async with a_house(store, clock) as house:
         job = await a_job(house)
         clock.now = NOON + 1
-        await asyncio.gather(*(house.scheduler.look() for _ in range(5)))
+        await asyncio.gather(*(house.scheduler.run_due() for _ in range(5)))
         await finish(await house.gateway.next())
-        assert await house.scheduler.look() == 0
+        assert await house.scheduler.run_due() == 0
         assert await results(house, job) == [("fired", NOON)]
     async with a_house(store, clock) as house:
-        assert await house.scheduler.look() == 0
+        assert await house.scheduler.run_due() == 0
         assert house.gateway.started.empty()
 
 
@@ -106,10 +106,10 @@ async def test_an_edit_that_puts_a_finished_tick_back_does_not_fire_it_again() -
     async with a_house(clock=clock) as house:
         job = await a_job(house)
         clock.now = NOON + 1
-        await house.scheduler.look()
+        await house.scheduler.run_due()
         await finish(await house.gateway.next())
         await house.store.write([job.row])  # as it was before the tick
-        await house.scheduler.look()
+        await house.scheduler.run_due()
         assert house.gateway.started.empty()
         after = await house.store.automation(job.row.job_id)
         assert after is not None
@@ -122,8 +122,8 @@ async def test_missed_ticks_follow_the_jobs_policy(missed: str) -> None:
     async with a_house(clock=clock) as house:
         job = await a_job(house, missed=missed)
         clock.now = NOON + 3 * HOUR + 600
-        await house.scheduler.look()
-        await house.scheduler.look()
+        await house.scheduler.run_due()
+        await house.scheduler.run_due()
         if missed == "skip":
             assert house.gateway.started.empty()
             [tick] = await house.store.ticks(job.row.job_id)
@@ -167,10 +167,10 @@ async def test_enabled_tools_take_away_and_never_add() -> None:
     async with a_house(clock=clock, gateway=ScriptedGateway(TOOLS)) as house:
         await a_job(house, config={"enabledTools": ["calculate"]})
         clock.now = NOON + 1
-        await house.scheduler.look()
+        await house.scheduler.run_due()
         run = await house.gateway.next()
         assert [tool["tool_name"] for tool in run.context["resources"]["tools"]] == ["calculate"]
-        live = house.runs.find(run.run_id)
+        live = house.runs.live.find(run.run_id)
         assert live is not None
         assert live.grant.tools.keys() == {"calculate"}
         await finish(run)
@@ -195,13 +195,13 @@ async def test_a_job_whose_conversation_was_deleted_goes_on_in_a_new_one() -> No
     async with a_house(clock=clock) as house:
         job = await a_job(house)
         clock.now = NOON + 1
-        await house.scheduler.look()
+        await house.scheduler.run_due()
         first = await house.gateway.next()
         await finish(first)
         await house.until(job.row.thread_id, "AGENT_OUTPUT:FINAL")
         await house.keeping.delete_thread(ANN, job.row.thread_id)
         clock.now = NOON + HOUR + 1
-        await house.scheduler.look()
+        await house.scheduler.run_due()
         second = await house.gateway.next()
         assert second.context["conversation"]["conversation_id"] != job.row.thread_id
         await finish(second)
@@ -235,7 +235,7 @@ async def test_a_job_that_is_deleted_while_its_tick_is_fired_stays_deleted(monke
         return house.automations.delete(ANN, job_id)
 
     async with a_tick_meanwhile(Clock(), monkeypatch, delete) as (house, job):
-        await house.scheduler.look()
+        await house.scheduler.run_due()
         assert await house.store.automation(job.row.job_id) is None
         assert await results(house, job) == []
         assert house.gateway.started.empty()
@@ -246,7 +246,7 @@ async def test_what_its_user_changes_while_a_tick_is_fired_is_kept(monkeypatch: 
         return house.automations.change(ANN, job_id, {"prompt": "What is old?"})
 
     async with a_tick_meanwhile(Clock(), monkeypatch, change) as (house, job):
-        await house.scheduler.look()
+        await house.scheduler.run_due()
         await finish(await house.gateway.next())
         kept = await house.automations.get(ANN, job.row.job_id)
         assert kept.job.prompt == "What is old?"
@@ -266,7 +266,7 @@ async def test_a_tick_asks_what_the_job_says_when_it_is_fired(monkeypatch: pytes
 
         monkeypatch.setattr(house.store, "due_automations", changed_after_the_look)
         clock.now = NOON + 1
-        await house.scheduler.look()
+        await house.scheduler.run_due()
         run = await house.gateway.next()
         assert run.context["input"]["text"] == "What is old?"
         await finish(run)
@@ -278,7 +278,7 @@ async def test_a_job_whose_agent_is_gone_says_so_and_goes_on() -> None:
         job = await a_job(house, agentId="two")
         house.agents.replace([one for one in house.agents.list("default") if one.agent_id != "two"], "one")
         clock.now = NOON + 1
-        await house.scheduler.look()
+        await house.scheduler.run_due()
         [tick] = await house.store.ticks(job.row.job_id)
         assert tick.result == "refused"
         assert "there is no agent 'two'" in tick.reason
@@ -334,7 +334,7 @@ async def test_two_hosts_on_one_database_fire_each_tick_once() -> None:
         async with a_house(stores[0], clock) as one, a_house(stores[1], clock) as two:
             jobs = [await a_job(one, name=f"job {number}") for number in range(6)]
             clock.now = NOON + 1
-            await asyncio.gather(one.scheduler.look(), two.scheduler.look(), one.scheduler.look())
+            await asyncio.gather(one.scheduler.run_due(), two.scheduler.run_due(), one.scheduler.run_due())
             async with asyncio.timeout(30):
                 while sum(house.gateway.started.qsize() for house in (one, two)) < len(jobs):
                     await asyncio.sleep(0.01)
@@ -360,9 +360,9 @@ async def test_a_host_that_is_being_stopped_leaves_ticks_to_the_others() -> None
     async with a_house(store, clock) as stopping, a_house(store, clock) as other:
         await a_job(other)
         clock.now = NOON + 1
-        stopping.runs.admission.closed = True
-        assert await stopping.scheduler.look() == 0
-        assert await other.scheduler.look() == 1
+        stopping.runs.live.admission.closed = True
+        assert await stopping.scheduler.run_due() == 0
+        assert await other.scheduler.run_due() == 1
         await finish(await other.gateway.next())
 
 
@@ -371,9 +371,9 @@ async def test_a_tick_that_a_full_host_could_not_fire_is_soon_fired_by_another()
     async with a_house(store, clock) as full, a_house(store, clock) as other:
         job = await a_job(other)
         clock.now = NOON + 1
-        full.runs.admission.capacity = 0
-        assert await full.scheduler.look() == 0
-        assert await other.scheduler.look() == 1
+        full.runs.live.admission.capacity = 0
+        assert await full.scheduler.run_due() == 0
+        assert await other.scheduler.run_due() == 1
         await finish(await other.gateway.next())
         assert await results(other, job) == [("fired", NOON)]
 
@@ -381,17 +381,17 @@ async def test_a_tick_that_a_full_host_could_not_fire_is_soon_fired_by_another()
 async def test_a_tick_that_no_other_host_takes_stands_in_line_at_one_that_is_full() -> None:
     clock = Clock()
     async with a_house(clock=clock) as full:
-        job, admission = await a_job(full), full.runs.admission
+        job, admission = await a_job(full), full.runs.live.admission
         clock.now = NOON + 1
         admission.capacity = 0
-        assert await full.scheduler.look() == 0
+        assert await full.scheduler.run_due() == 0
         clock.now += LEFT_SECONDS
-        looking = asyncio.create_task(full.scheduler.look())
+        looking = asyncio.create_task(full.scheduler.run_due())
         async with asyncio.timeout(30):
             while not admission.waiting:
                 await asyncio.sleep(0.01)
         admission.capacity = 1
-        admission.look()
+        admission.admit_waiting()
         await finish(await full.gateway.next())
         assert await looking == 1
         assert await results(full, job) == [("fired", NOON)]
@@ -403,7 +403,7 @@ async def test_a_tick_that_is_on_record_already_keeps_no_job_from_going_on() -> 
         job_id = (await a_job(house)).row.job_id
         clock.now = NOON + 600  # too late to fire it
         await house.store.write([TickRow(job_id, NOON, "skipped", NOON, next_at=NOON)])
-        assert await house.scheduler.look() == 1
+        assert await house.scheduler.run_due() == 1
         row = await house.store.automation(job_id)
         assert row is not None
         assert row.next_at is not None
@@ -421,10 +421,10 @@ async def test_a_tick_that_could_not_be_fired_is_soon_tried_again(monkeypatch: p
 
         with monkeypatch.context() as patch:
             patch.setattr(house.inbox, "accept", busy)
-            await house.scheduler.look()
-        assert await house.scheduler.look() == 0
+            await house.scheduler.run_due()
+        assert await house.scheduler.run_due() == 0
         clock.now += AGAIN_SECONDS
-        await house.scheduler.look()
+        await house.scheduler.run_due()
         await finish(await house.gateway.next())
         assert await results(house, job) == [("fired", NOON)]
 
@@ -436,9 +436,9 @@ async def test_a_host_that_died_with_a_claim_holds_a_tick_up_only_for_a_while(tm
             job = await a_job(house, missed="run_once")
             clock.now = NOON + 1
             await store.write([JobClaim(job.row.job_id, NOON, "dead", clock.now + 60, clock.now)])
-            assert await house.scheduler.look() == 0
+            assert await house.scheduler.run_due() == 0
             clock.now += 61
-            assert await house.scheduler.look() == 1
+            assert await house.scheduler.run_due() == 1
             await finish(await house.gateway.next())
             await house.until(job.row.thread_id, "AGENT_OUTPUT:FINAL")
         await store.close()

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from contracts.builders import a_decision
-from paddock.compose.build import build
+from paddock.compose.build import house_of
+from paddock.compose.rooms import rooms_of
 from paddock.settings import Settings
 from paddock.storage.sqlite import SqliteStore
 
@@ -13,15 +14,16 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_what_is_noted_while_a_host_stops_is_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    house = build(Settings(data=tmp_path))
-    stop = house.gateway.stop
+    rooms = rooms_of(Settings(data=tmp_path))
+    gateway = type(rooms.machinery.gateway)
+    stop = gateway.stop
 
     async def noted() -> None:
-        await stop()
-        house.audit.soon(a_decision("the last thing a run used"))
+        await stop(rooms.machinery.gateway)
+        rooms.ground.audit.soon(a_decision("the last thing a run used"))
 
-    monkeypatch.setattr(type(house.gateway), "stop", lambda _: noted())
-    async with house.running():
+    monkeypatch.setattr(gateway, "stop", lambda _: noted())
+    async with house_of(rooms).running():
         pass
     store = SqliteStore(tmp_path)
     await store.open()

@@ -83,7 +83,8 @@ class Host:
     def __init__(self, boot: int, meeting: Meeting, log: QuickStore) -> None:
         self.bus = InProcessBus(meeting)
         self.live = Live(self.bus)
-        self.tails = Tails(log, self.live)
+        self.owns = False
+        self.tails = Tails(log, self.live, lambda _: self.owns)
         self.boot = boot
         self.said: list[str] = []
         publish = self.bus.publish
@@ -117,7 +118,7 @@ async def heard() -> None:
 
 async def test_of_what_nobody_follows_elsewhere_nothing_is_said(two: tuple[Host, Host]) -> None:
     here, there = two
-    here.tails.owned = lambda _: True
+    here.owns = True
     facts = stored(delta("m", "hello", opens=True), delta("m", " you", opens=False))
     here.tails.publish("s", facts[:1])
     assert here.words() == 0
@@ -165,7 +166,7 @@ async def test_who_follows_waits_while_the_log_cannot_be_read(two: tuple[Host, H
     here, _ = two
     here.live.patience = lambda _: 0.01
     follower = here.tails.follow("s", None, 0)
-    here.tails.owned = lambda _: True
+    here.owns = True
     facts = stored(delta("m", "hello", opens=True), delta("m", " you", opens=False))
     here.tails.publish("s", facts[:1])
     assert await follower.next(0.05)

@@ -101,7 +101,7 @@ def test_the_rows_of_a_run_get_their_own_time_also_right_behind_another_run() ->
         audit = Audit(written, asyncio.ensure_future)  # pyright: ignore[reportArgumentType]
         audit.soon(a_row("first"))
         await asyncio.sleep(FLUSH_SECONDS / 2)
-        assert [row.run_id for row in audit.take("first")] == ["first"]
+        assert [row.run_id for row in audit.hand_over("first")] == ["first"]
         audit.soon(a_row("second"))
         await asyncio.sleep(FLUSH_SECONDS * 2)
         return written.rows

@@ -23,5 +23,5 @@ async def test_a_hundred_conversations_opened_at_once_are_all_open(tmp_path: Pat
                 house.controls.settled(thread, answer.tx_id) for thread, answer in zip(threads, answers, strict=True)
             ]
             await asyncio.gather(*waits)
-            seen = [(await house.controls.look(DEV, thread)).summary.closed for thread in threads]
+            seen = [(await house.controls.snapshot(DEV, thread)).summary.closed for thread in threads]
             assert seen == [False] * AT_ONCE

@@ -204,7 +204,7 @@ async def test_a_request_to_the_manager_that_was_not_answered_is_made_again_afte
     thread, store = a_thread(), QuickStore()
     async with small_house(store) as house:
         await a_turn(house, thread)
-        house.sessions.manager.perform = lambda *_: None  # type: ignore[method-assign] - the host dies before it answers
+        house.sessions.needs.manager.perform = lambda *_: None  # type: ignore[method-assign] - the host dies before it answers
         await house.control("INVITE_AGENT", thread=thread, agent_id="two")
     async with small_house(store) as house:
         await house.sessions.recover("host_restarted", "restarted")

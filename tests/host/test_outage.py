@@ -73,9 +73,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def leased(store: QuickStore, **more) -> AsyncIterator[SmallHouse]:
     """A house that may count on its lease."""
-    async with small_house(store, **more) as house:
-        house.sessions.outage.is_ours = lambda: True
-        house.runs.outage = house.sessions.outage
+    async with small_house(store, **{"held": lambda: True, **more}) as house:
         yield house
 
 
@@ -217,10 +215,9 @@ async def test_a_run_ends_as_before_when_the_store_is_away_for_too_long(monkeypa
 
 async def test_nobody_waits_when_the_lease_is_not_sure() -> None:
     store, thread = AwayStore(), a_thread()
-    async with leased(store) as house:
+    sure = True
+    async with leased(store, held=lambda: sure) as house:
         accepted, at_runner = await begun(house, thread)
-        sure = True
-        house.sessions.outage.is_ours = lambda: sure
         store.away = True
         at_runner.delta("1 ")
         await until(lambda: store.tried)
@@ -359,8 +356,7 @@ STALE, AWAY = StaleOwnerError("stale"), StorageUnavailableError("away")
 )
 async def test_a_write_is_sent_again_only_when_the_log_says_that_it_was_not_taken(answers, outcome) -> None:
     told = Answers(*answers)
-    outage = Outage(told)  # type: ignore[arg-type]
-    outage.is_ours = lambda: True
+    outage = Outage(told, lambda: True)  # type: ignore[arg-type]
     batch = Batch("session", 1, None, None, [], [])  # type: ignore[arg-type]
     if outcome is None:
         await outage.settle(batch)
@@ -375,8 +371,7 @@ async def test_a_store_that_answers_and_never_takes_it_is_not_waited_for_for_eve
 ) -> None:
     assert outage_module.SURE_SECONDS == SURE_SECONDS
     monkeypatch.setattr(outage_module, "SURE_SECONDS", 0.1)
-    outage = Outage(Answers(*[AWAY] * 100))  # type: ignore[arg-type]
-    outage.is_ours = lambda: True
+    outage = Outage(Answers(*[AWAY] * 100), lambda: True)  # type: ignore[arg-type]
     with pytest.raises(StorageUnavailableError, match="longer than this host"):
         await outage.settle(Batch("session", 1, None, None, [], []))  # type: ignore[arg-type]
 

@@ -9,24 +9,26 @@ import msgspec
 import pytest
 
 from paddock.bus.in_process import InProcessBus, Meeting
-from paddock.host.cluster import forwarding as room
-from paddock.host.cluster.forwarding import (
+from paddock.host.cluster import answering as room
+from paddock.host.cluster import forwarding
+from paddock.host.cluster.answering import Answering, RequestHandlers
+from paddock.host.cluster.forwarding import ClusterLink, Forwarding
+from paddock.host.cluster.remote_requests import (
     AcceptRun,
     CancelTheRun,
     Control,
-    Deed,
     ForgetFiles,
     ForgetThread,
     LetIn,
     NothingToTell,
-    Owners,
+    RemoteRequest,
     packed,
     unpacked,
 )
 from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import NewRun
 from paddock.host.streams.live import Live
-from paddock.ports.hosts import Errand, Hosts
+from paddock.ports.hosts import Hosts, PendingRequest
 from paddock.rules.errors import OwnedElsewhereError
 from paddock.rules.rows.rows import AuditRow, SessionRow
 from paddock.rules.run.events import RunEvent
@@ -36,7 +38,7 @@ ROW = AuditRow(1.5, "w", "user:ann", "a", "r", "s", "allowed", "because")
 
 
 @pytest.mark.parametrize(
-    "deed",
+    "sent",
     [
         AcceptRun(NewRun(ANN, "t", "r", b"\x00\xff", {"id": "m", "content": [{"type": "text"}]}, "hi 你好")),
         AcceptRun(NewRun(ANN, "t", "r", b"h", {}, "", {"n": 1.5}, "echo", event=RunEvent(data={"x": 1}), rows=(ROW,))),
@@ -47,8 +49,8 @@ ROW = AuditRow(1.5, "w", "user:ann", "a", "r", "s", "allowed", "because")
         Control(ANN, "t", "INVITE_AGENT", {"agent_id": "echo"}, None, "turn"),
     ],
 )
-def test_a_deed_arrives_as_it_was_sent(deed: Deed) -> None:
-    assert unpacked(packed(deed)) == deed
+def test_a_request_to_another_host_arrives_as_it_was_sent(sent: RemoteRequest) -> None:
+    assert unpacked(packed(sent)) == sent
 
 
 def test_nothing_of_a_new_run_is_left_behind() -> None:
@@ -74,7 +76,7 @@ async def test_a_host_whose_memory_of_a_conversation_was_old_looks_again_at_once
         return "done"
 
     async with asyncio.timeout(10):
-        assert await Owners().do(here, CancelTheRun("r", ANN), str) == "done"
+        assert await Forwarding().here_or_at_owner(here, CancelTheRun("r", ANN), str) == "done"
 
 
 def test_a_run_from_a_host_that_does_not_know_every_field_is_taken_with_what_it_says() -> None:
@@ -95,9 +97,9 @@ class Asked:
         self.answers: dict[str, Any] = {}
         self.looks = 0
 
-    async def asked(self, *, limit: int) -> Sequence[Errand]:
+    async def asked(self, *, limit: int) -> Sequence[PendingRequest]:
         self.looks += 1
-        left = [Errand(one, body) for one, body in self.errands.items() if one not in self.answers]
+        left = [PendingRequest(one, body) for one, body in self.errands.items() if one not in self.answers]
         return left[:limit]
 
     async def answer(self, errand_id: str, answer: bytes) -> None:
@@ -109,15 +111,15 @@ class Asked:
                 await asyncio.sleep(0.001)
 
 
-def owners_of(asked: Asked) -> Owners:
+def answering_of(asked: Asked, handlers: RequestHandlers | None = None) -> Answering:
     bus = InProcessBus(Meeting())
-    return Owners(cast("Hosts", asked), bus, Live(bus))
+    return Answering(ClusterLink(cast("Hosts", asked), bus, Live(bus)), handlers or {})
 
 
 @pytest.mark.anyio
 async def test_what_a_host_does_not_know_yet_is_to_be_tried_again_and_is_no_mistake() -> None:
     asked = Asked(b'{"type": "of_the_future"}')
-    answering = asyncio.create_task(owners_of(asked).keep_answering())
+    answering = asyncio.create_task(answering_of(asked).keep_answering())
     await asked.all_answered()
     answering.cancel()
     assert (asked.answers["e0"]["code"], asked.answers["e0"]["retryable"]) == ("unavailable", True)
@@ -128,16 +130,15 @@ async def test_more_errands_than_are_done_at_once_wait_for_each_other_and_not_fo
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for seconds in ("LOOK_SECONDS", "LOOK_OFTEN"):
-        monkeypatch.setattr(room, seconds, 600.0)
+        monkeypatch.setattr(forwarding, seconds, 600.0)
     asked = Asked(*[packed(CancelTheRun(f"run-{number}", ANN)) for number in range(3 * room.AT_ONCE)])
-    owners, done = owners_of(asked), list[str]()
+    done = list[str]()
 
-    async def cancel(deed: CancelTheRun) -> NothingToTell:
-        done.append(deed.run_id)
+    async def cancel(request: CancelTheRun) -> NothingToTell:
+        done.append(request.run_id)
         return NothingToTell()
 
-    owners.serve({CancelTheRun: cancel})
-    answering = asyncio.create_task(owners.keep_answering())
+    answering = asyncio.create_task(answering_of(asked, {CancelTheRun: cancel}).keep_answering())
     await asked.all_answered()
     answering.cancel()
     assert sorted(done) == sorted(f"run-{number}" for number in range(3 * room.AT_ONCE))

@@ -12,8 +12,10 @@ import pytest
 from contracts.builders import Owner, a_run, said
 from paddock.bus.in_process import InProcessBus, Meeting
 from paddock.host.cluster import peers as room
-from paddock.host.cluster.forwarding import Owners
-from paddock.host.cluster.peers import Peers
+from paddock.host.cluster.answering import Answering
+from paddock.host.cluster.forwarding import ClusterLink, Forwarding
+from paddock.host.cluster.membership import Membership
+from paddock.host.cluster.peers import Chore, Followers, Peers
 from paddock.host.session.sessions import Sessions
 from paddock.host.streams.live import Live
 from paddock.rules.cluster.leases import BEAT_SECONDS, LEASE_SECONDS, LOST
@@ -61,12 +63,20 @@ class Place:
         self._stack.push_async_callback(store.close)
         return store
 
-    async def peers(self, name: str) -> Peers:
+    async def peers(self, name: str, followers: Followers | None = None) -> Peers:
         hosts, bus = (await self.store(name)).hosts, InProcessBus(self._meeting)
         assert hosts is not None
-        live, sessions = Live(bus), cast("Sessions", self.sessions)
-        near = Owners(hosts, bus, live)
-        return Peers(hosts, bus, live, sessions=sessions, owners=near, note=self.audit.append, clock=lambda: 1.0)
+        link, sessions = ClusterLink(hosts, bus, Live(bus)), cast("Sessions", self.sessions)
+        return Peers(
+            link,
+            Membership(hosts),
+            sessions=sessions,
+            forwarding=Forwarding(link),
+            answering=Answering(link, {}),
+            note=self.audit.append,
+            clock=lambda: 1.0,
+            followers=followers,
+        )
 
     async def beats(self, boot_of: str) -> float:
         return await self.ask("select extract(epoch from max(beat_at))::float from hosts where host_id = $1", boot_of)
@@ -122,25 +132,26 @@ async def test_who_was_away_itself_takes_nobody_for_gone_until_it_has_watched_fo
     time = 1000.0
     monkeypatch.setattr(room, "steady_seconds", lambda: time)
     async with place_at(address) as place:
-        here, _ = await place.peers("here"), await place.store("there")
+        beaten = asyncio.Semaphore(0)
+        here, _ = await place.peers("here", Followers(beaten=[beaten.release])), await place.store("there")
         await here.start()
         await until(lambda: place.ask(UP_FOR_A_LEASE))
         time += LEASE_SECONDS + 1  # the machine slept, and that of the other as well
         await place.silence("there")
-        await one_beat(here)
+        await one_beat(here, beaten)
         assert (await place.are_there(), place.audit) == (2, [])
         for _ in range(int(LEASE_SECONDS / BEAT_SECONDS) + 2):
             time += BEAT_SECONDS
-            await one_beat(here)
+            await one_beat(here, beaten)
         assert await place.are_there() == 1
         assert [row.action for row in place.audit] == ["hosts.gone"]
         assert "http://there" in place.audit[0].reason  # which machine it was
 
 
-async def one_beat(peers: Peers, *, times: int = 1) -> None:
+async def one_beat(peers: Peers, beaten: asyncio.Semaphore, *, times: int = 1) -> None:
     """And what is done after it begins; with one more, what is done after the one before has ended."""
-    beaten = asyncio.Semaphore(0)
-    peers.on_beat[:] = [beaten.release]
+    while not beaten.locked():
+        await beaten.acquire()
     async with asyncio.TaskGroup() as group:
         beating = group.create_task(peers.keep_beating())
         async with asyncio.timeout(60):
@@ -165,7 +176,6 @@ async def test_a_chore_is_done_by_the_host_that_is_there_longest_and_one_that_fa
     address: str,
 ) -> None:
     async with place_at(address) as place:
-        first, second = await place.peers("first"), await place.peers("second")
         done = list[str]()
 
         async def fail() -> None:
@@ -174,13 +184,15 @@ async def test_a_chore_is_done_by_the_host_that_is_there_longest_and_one_that_fa
         async def note(name: str) -> None:
             done.append(name)
 
-        for name, peers in (("first", first), ("second", second)):
+        beats, hosts = [asyncio.Semaphore(0), asyncio.Semaphore(0)], list[Peers]()
+        for name, beaten in zip(("first", "second"), beats, strict=True):
+            often, rarely = Chore(lambda name=name: note(name)), Chore(lambda: note("rarely"), every=3600.0)
+            followers = Followers(beaten=[beaten.release], chores=[Chore(fail), often, rarely])
+            hosts.append(await place.peers(name, followers))
+        for peers in hosts:
             await peers.start()
-            peers.chores.add(fail)
-            peers.chores.add(lambda name=name: note(name))
-            peers.chores.add(lambda: note("rarely"), every=3600.0)
-        for peers in (first, second):
-            await one_beat(peers, times=3)
+        for peers, beaten in zip(hosts, beats, strict=True):
+            await one_beat(peers, beaten, times=3)
         assert done.count("second") == 0
         assert done.count("first") >= 2
         assert done.count("rarely") == 1
@@ -188,13 +200,11 @@ async def test_a_chore_is_done_by_the_host_that_is_there_longest_and_one_that_fa
 
 async def test_a_change_made_while_another_is_taken_in_is_taken_in_too(address: str) -> None:
     async with place_at(address) as place:
-        here, store = await place.peers("here"), await place.store("there")
-        await here.start()
-        seen = list[int]()
+        store, seen = await place.store("there"), list[int]()
 
         async def follow() -> None:
             seen.append(await place.ask("select count(*) from agents"))
-            if len(seen) == 1:
+            if seen == [0, 1]:
                 await store.write([AgentRow("w", "second", b"{}", 2.0, "ann")])
                 for _ in range(2):  # the second of them began after the change
                     before = await place.beats("here")
@@ -203,7 +213,8 @@ async def test_a_change_made_while_another_is_taken_in_is_taken_in_too(address: 
         async def is_seen() -> bool:
             return seen[-1:] == [2]
 
-        here.on_change.append(follow)
+        here = await place.peers("here", Followers(changed=[follow]))
+        await here.start()
         await store.write([AgentRow("w", "first", b"{}", 1.0, "ann")])
         async with asyncio.TaskGroup() as group:
             beating = group.create_task(here.keep_beating())

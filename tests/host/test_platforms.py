@@ -88,7 +88,7 @@ async def answer(house: SmallHouse, *texts: str) -> str:
 
 
 async def deliver(house: SmallHouse) -> None:
-    while await house.deliveries.look():
+    while await house.deliveries.send_due():
         pass
 
 
@@ -255,13 +255,13 @@ async def test_a_failed_delivery_holds_up_what_follows_is_tried_again_and_then_g
     async with a_house(receiver, clock=lambda: now[0]) as house:
         await come(house, an_event())
         await answer(house, "first", "second")
-        assert await house.deliveries.look() == 1
-        assert await house.deliveries.look() == 0
+        assert await house.deliveries.send_due() == 1
+        assert await house.deliveries.send_due() == 0
         [second, first] = await house.store.deliveries("default")
         assert (first.status, first.attempts, first.due_at, first.detail) == ("pending", 1, 1005.0, "answered 500")
         for _ in range(7):
             now[0] += 11_000
-            await house.deliveries.look()
+            await house.deliveries.send_due()
         first = await house.store.delivery(first.delivery_id)
         assert first is not None
         assert (first.status, first.attempts, first.detail) == ("dead", 8, "answered 503")
@@ -289,16 +289,16 @@ async def test_what_another_host_tried_meanwhile_waits_for_its_time_and_its_atte
         async def tried_here_after_the_look(at: float, *, limit: int = 100) -> Any:
             found = await look(at, limit=limit)
             store.due_deliveries = look
-            await one.deliveries.look()
+            await one.deliveries.send_due()
             return found
 
         store.due_deliveries = tried_here_after_the_look
-        assert await two.deliveries.look() == 0
+        assert await two.deliveries.send_due() == 0
         assert (here.texts(), there.texts()) == (["hello"], [])
         [row] = await store.deliveries("default")
         assert (row.attempts, row.due_at) == (1, 1005.0)
         now[0] = 1006.0
-        await two.deliveries.look()
+        await two.deliveries.send_due()
         [row] = await store.deliveries("default")
         assert (row.attempts, row.detail) == (2, "answered 503")
 

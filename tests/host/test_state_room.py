@@ -10,7 +10,7 @@ import pytest
 from grants import a_grant
 from paddock.host.calls import state_quota as state_room
 from paddock.host.calls.state import RunnerState
-from paddock.host.calls.state_quota import FRESH_SECONDS, StateRoom
+from paddock.host.calls.state_quota import FRESH_SECONDS, StateQuota
 from paddock.ports import Store
 from paddock.rules.access.limits import MAX_STATE_SCOPE_BYTES, MAX_STATE_VALUE_BYTES
 from paddock.rules.access.permissions import state_key
@@ -66,7 +66,7 @@ class Rooms:
     def __init__(self, store: Store) -> None:
         self.now = 0.0
         self.asked = Asked(store)
-        self.room = StateRoom(cast("Store", self.asked), lambda: self.now)
+        self.room = StateQuota(cast("Store", self.asked), lambda: self.now)
         self._store = store
 
     async def write(self, scope_key: str, key: str, size: int) -> bool:

@@ -159,7 +159,7 @@ async def test_a_list_comes_in_pages_and_a_prefix_is_taken_literally() -> None:
     now = [1000.0]
     async with a_house(clock=lambda: now[0]) as house:
         run = await a_run(house)
-        grant = house.runs.find(run.run_id).grant
+        grant = house.runs.live.find(run.run_id).grant
         rows = [f"k/{number:04}" for number in range(1001)]
         area = str(area_key("plugin", grant))
         await house.store.write([StorageRow(area, key, "ab" * 32, 1, 1.0) for key in [*rows, "k%", "kx"]])

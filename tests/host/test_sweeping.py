@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from paddock.compose.build import build
+from paddock.compose import rooms_of
 from paddock.host.keeping import retention as retention_room
 from paddock.host.keeping import sweeping
 from paddock.host.keeping.retention import Retention
@@ -21,16 +21,15 @@ async def test_only_the_host_whose_turn_it_is_sweeps_and_one_whose_turn_it_becom
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sweeping, "TURN_SECONDS", 0.0)
-    sweeper, asked, swept = (
-        Sweeper(store, QuickBlobs(), clock=lambda: 0.0),
-        list[bool](),
-        asyncio.Event(),
-    )
-    retention = Retention(store, cast("Any", None), cast("Any", None), clock=lambda: 0.0)
+    asked, swept = list[bool](), asyncio.Event()
 
     def its_turn() -> bool:
         asked.append(len(asked) >= 3)
         return asked[-1]
+
+    nothing = cast("Any", None)
+    sweeper = Sweeper(store, QuickBlobs(), clock=lambda: 0.0, may_work=its_turn)
+    retention = Retention(store, nothing, nothing, clock=lambda: 0.0, may_work=its_turn)
 
     async def sweep() -> int:
         assert asked == [False, False, False, True]
@@ -42,7 +41,6 @@ async def test_only_the_host_whose_turn_it_is_sweeps_and_one_whose_turn_it_becom
         asked.clear()
         swept.clear()
         monkeypatch.setattr(one, "sweep", sweep)
-        one.may_work = its_turn
         sweeping_on = asyncio.create_task(keep())
         async with asyncio.timeout(30):
             await swept.wait()
@@ -51,8 +49,8 @@ async def test_only_the_host_whose_turn_it_is_sweeps_and_one_whose_turn_it_becom
 
 def test_where_hosts_share_everything_who_has_not_joined_them_sweeps_nothing(tmp_path: Path) -> None:
     address = "postgresql://nobody@127.0.0.1:9/nothing"
-    alone = build(Settings(data=tmp_path))
-    shared = build(Settings(data=tmp_path, store=address, artifacts="s3://bucket"))
-    own_files = build(Settings(data=tmp_path, store=address))
-    assert [house.sweeper.may_work() for house in (alone, shared, own_files)] == [True, False, True]
-    assert [house.retention.may_work() for house in (alone, shared, own_files)] == [True, False, False]
+    alone = rooms_of(Settings(data=tmp_path)).upkeep
+    shared = rooms_of(Settings(data=tmp_path, store=address, artifacts="s3://bucket")).upkeep
+    own_files = rooms_of(Settings(data=tmp_path, store=address)).upkeep
+    assert [host.sweeper.may_work() for host in (alone, shared, own_files)] == [True, False, True]
+    assert [host.retention.may_work() for host in (alone, shared, own_files)] == [True, False, False]

@@ -11,19 +11,18 @@ MANY = 3 * IDLE_TAILS
 
 
 async def test_where_something_goes_on_nothing_is_let_go_before_its_reader_comes(store: QuickStore) -> None:
-    tails = Tails(store)
-    tails.owned = lambda session_id: session_id.startswith("busy")
+    tails = Tails(store, owned=lambda session_id: session_id.startswith("busy"))
     facts = stored(delta("m", "hello", opens=True))
     for number in range(MANY):
         tails.publish(f"busy {number}", facts)
         tails.publish(f"over {number}", facts)
     readers = [tails.follow(f"busy {number}", None, 0) for number in range(MANY)]
-    assert all(reader.take() for reader in readers)
+    assert all(reader.read_now() for reader in readers)
 
 
 async def test_what_is_over_is_let_go_soon(store: QuickStore) -> None:
-    tails, busy = Tails(store), True
-    tails.owned = lambda _: busy
+    busy = True
+    tails = Tails(store, owned=lambda _: busy)
     facts = stored(delta("m", "hello", opens=True))
     for number in range(MANY):
         tails.publish(f"before {number}", facts)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import paddock.host.runs.live_run as live_run_module
+import paddock.host.session.loops as loops_module
 import paddock.host.session.sessions as sessions_module
 import paddock.host.streams.tails as tails_module
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
@@ -158,7 +159,7 @@ async def test_a_request_that_could_not_be_recorded_leaves_no_run_behind() -> No
         for _ in range(3):
             with pytest.raises(HostError):
                 await house.say(thread=a_thread())
-        assert house.runs.live == []
+        assert not house.runs.live
 
 
 @pytest.mark.usefixtures("quick")
@@ -309,7 +310,7 @@ async def test_rows_that_were_to_be_written_with_the_end_of_a_run_are_not_lost_w
 
 
 async def test_idle_sessions_are_forgotten_however_they_were_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions_module, "IDLE_SESSIONS", 4)
+    monkeypatch.setattr(loops_module, "IDLE_SESSIONS", 4)
     async with small_house() as house:
         threads = [a_thread() for _ in range(12)]
         for thread in threads:
@@ -530,9 +531,8 @@ async def test_a_mistake_in_the_writer_refuses_its_group_and_the_next_one_is_wri
 
 
 async def test_a_host_that_may_have_lost_its_runs_starts_none_until_it_knows() -> None:
-    async with small_house() as house:
-        sure = False
-        house.runs.may_act = lambda: sure
+    sure = False
+    async with small_house(held=lambda: sure) as house:
         accepted = await house.say(thread=a_thread())
         await asyncio.sleep(0)
         assert house.gateway.started.empty()
@@ -544,9 +544,8 @@ async def test_a_host_that_may_have_lost_its_runs_starts_none_until_it_knows() -
 
 
 async def test_a_run_that_was_lost_before_it_was_started_is_never_started() -> None:
-    async with small_house() as house:
-        sure = False
-        house.runs.may_act = lambda: sure
+    sure = False
+    async with small_house(held=lambda: sure) as house:
         accepted = await house.say(thread=a_thread())
         [run] = house.runs.live
         starting = run.starting

@@ -96,7 +96,7 @@ async def test_a_directory_that_is_full_when_a_run_ends_takes_no_more_runs_until
     path = (await directories.of(a_scope(), None)).path
     (Path(path) / "deep").mkdir()
     (Path(path) / "deep" / "large").write_bytes(b"x" * 1001)
-    assert not await directories.look(path)
+    assert not await directories.measure(path)
     with pytest.raises(HostError, match="more than 1000 bytes"):
         await directories.of(a_scope(), None)
     assert (await directories.of(a_scope(conversation="other"), None)).path

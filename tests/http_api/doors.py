@@ -19,9 +19,9 @@ from host.scripted import BUILTIN, OPENED, AtRunner, ScriptedGateway, SmallHouse
 from http_api.ordering import Overheard
 from paddock.host.agents.health import AgentHealth
 from paddock.host.agents.stored import StoredAgents
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.cluster.attaching import Attaching
-from paddock.host.cluster.forwarding import Owners
+from paddock.host.cluster.forwarding import Forwarding
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.conversations.branches import Branches
 from paddock.host.conversations.client_files import ClientFiles
@@ -49,7 +49,7 @@ from paddock.http_api.admin.metrics import MetricsDoor
 from paddock.http_api.admin.openapi import DescriptionDoor
 from paddock.http_api.admin.overview import OverviewDoor
 from paddock.http_api.admin.probes import Probes, Ready
-from paddock.http_api.ag_ui.connect import Standing
+from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.door import AgUiDoor
 from paddock.http_api.edge.app import ShortWay, create_app
 from paddock.http_api.edge.auth import Auth
@@ -241,7 +241,7 @@ def app_of(
     store, clock = house.store, time.time
     models, given = ModelCatalog([DemoModel()]), FunctionTools(BUILTIN, clock=clock)
     tools = ToolCatalog([given, CalendarTools(house.calendars, clock=clock)])
-    offers = Offers(models=models, tools=tools, clock=clock, default_model="demo")
+    offers = WorkspaceResources(models=models, tools=tools, clock=clock, default_model="demo")
     streams = RunStreams(
         tails=house.tails,
         runs=house.view,
@@ -255,7 +255,7 @@ def app_of(
     sealing = Sealer(SECRET)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock, opened=OPENED, sealing=sealing)
     names, history = ThreadNames(store, NAMES_KEY), ClientHistory(store)
-    standing = Standing(
+    standing = ThreadSnapshot(
         records=store, controls=house.controls, streams=streams, attachments=attachments, history=history
     )
     ag_ui = AgUiDoor(
@@ -267,7 +267,7 @@ def app_of(
         client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.approvals.clock),
         standing=standing,
     )
-    attaching = Attaching(gateway.attach_tokens, owners=Owners(), peers=None, note=note, clock=time.time)
+    attaching = Attaching(gateway.attach_tokens, forwarding=Forwarding(), members=None, note=note, clock=time.time)
     overview = Overview(store, house.approvals.clock, note=note)
     doors: list[Door] = [
         ExplainDoor(auth=auth, names=names, overview=overview, explanations=Explanations(store, house.approvals.clock)),
@@ -305,7 +305,7 @@ def app_of(
             attaching=attaching,
             keys=store,
             note=house.audit.soon,
-            taking_over=TakingOver(store, house.sessions, owners=Owners(), streams=open_streams, clock=clock),
+            taking_over=TakingOver(store, house.sessions, forwarding=Forwarding(), streams=open_streams, clock=clock),
         ),
         MetricsDoor(auth=auth, page=(metrics or Metrics("test")).page),
         AttachDoor(gateway, open_streams),

@@ -14,7 +14,8 @@ from http_api.doors import Doors, assert_problem, open_doors
 from http_api.facts import events_of
 from http_api.frames import cursor_of, split
 from http_api.ordering import assert_official, assert_ordered
-from paddock.compose import build
+from paddock.compose.build import house_of
+from paddock.compose.rooms import rooms_of
 from paddock.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -268,13 +269,13 @@ async def test_capabilities_have_the_official_shape(path: str) -> None:
 
 @pytest.mark.spec("http/ag-ui-strict")
 async def test_an_operator_says_how_much_one_request_may_be(tmp_path: Path) -> None:
-    house = build(Settings(data=tmp_path, discover_models=False, ag_ui_messages=2, ag_ui_body_mib=1))
-    await house.store.open()
-    through = httpx.ASGITransport(house.app, client=("127.0.0.1", 1))
+    rooms = rooms_of(Settings(data=tmp_path, discover_models=False, ag_ui_messages=2, ag_ui_body_mib=1))
+    await rooms.ground.store.open()
+    through = httpx.ASGITransport(house_of(rooms).app, client=("127.0.0.1", 1))
     messages = [{"id": f"u{number}", "role": "user", "content": "x"} for number in range(3)]
     async with httpx.AsyncClient(transport=through, base_url="http://127.0.0.1:8484") as client:
         many = await client.post(AG_UI, json={"threadId": "t", "runId": "r", "messages": messages})
         assert_problem(many, 422, "invalid_argument", "messages must be at most 2")
         large = await client.post(AG_UI, content=b" " * (1024 * 1024 + 1), headers={"content-type": "application/json"})
         assert_problem(large, 413, "payload_too_large", "the body exceeds 1048576 bytes")
-    await house.store.close()
+    await rooms.ground.store.close()

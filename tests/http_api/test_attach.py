@@ -26,7 +26,7 @@ from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow
 from paddock.ports.attachments import NoAttachments
-from paddock.runners.gateway import Gateway
+from paddock.runners.gateway import Confinement, Gateway, RunnerGate
 from paddock.runners.installed.catalog import Catalog
 from paddock.storage.chosen import knowledge_in
 
@@ -40,7 +40,7 @@ async def no_calls(*_: Any) -> Any:
 
 @asynccontextmanager
 async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, httpx.AsyncClient, str]]:
-    gateway = Gateway(Catalog(), home=home, mark="test-attach", on_call=no_calls, host_version="test")
+    gateway = Gateway(Catalog(), Confinement(home, "test-attach"), RunnerGate(no_calls), host_version="test")
     async with small_house(gateway=gateway) as house:  # pyright: ignore[reportArgumentType]
         kept = knowledge_in(house.store)
         users, knowledge = Users(house.store, clock=time.time), Bases(kept, Ingest(kept))

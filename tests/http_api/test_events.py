@@ -194,7 +194,7 @@ async def test_the_adapter_of_the_sdk_sends_files_takes_choices_and_reads_what_i
         assert run.context["input"]["attachments"][0]["name"] == "cat.png"
         run.say("run.completed", interrupts=[{"id": "q1", "message": "sure?"}])
         await doors.ended(run.run_id)
-        await doors.house.deliveries.look()
+        await doors.house.deliveries.send_due()
         assert told[-1]["interactions"][0]["interaction_id"] == "q1"
         await anyio.to_thread.run_sync(partial(chat.answer, "approve", conversation_id="r", actor_id="ann"))
         run = await doors.gateway.next()
@@ -212,7 +212,7 @@ async def test_what_was_given_up_is_listed_for_administrators_and_delivered_agai
     async with open_doors(platforms={"chat": CHAT}, webhooks=Refusing()) as doors:
         await send(doors, encoded())
         await doors.answered(await doors.gateway.next(), "hi")
-        await doors.house.deliveries.look()
+        await doors.house.deliveries.send_due()
         answer = await doors.client.get("/api/v1/deliveries?status=dead&limit=5")
         check(described("/api/v1/deliveries", "GET", 200), answer.json())
         [dead] = answer.json()["deliveries"]

@@ -13,7 +13,7 @@ from contracts.conftest import PLUGS, open_plug
 from host.calling import a_gateway, a_run, ask, created, ended
 from host.scripted import ANN, BOB, SmallHouse, small_house
 from keeping.conversations import THREAD, a_turn, words_in
-from paddock.host.keeping.deletion import Keeping
+from paddock.host.keeping.deletion import Deletion
 from paddock.host.keeping.retention import Retention
 from paddock.host.people.principals import Principal
 from paddock.rules.errors import ErrorCode, HostError
@@ -143,8 +143,8 @@ class OnDisk:
         await self._meanwhile(conversation_id)
 
 
-def keeping_of(house: SmallHouse, meanwhile: Callable[[str], Awaitable[Any]]) -> Keeping:
-    return Keeping(house.store, house.blobs, house.sessions, clock=house.sessions.clock, directories=OnDisk(meanwhile))
+def keeping_of(house: SmallHouse, meanwhile: Callable[[str], Awaitable[Any]]) -> Deletion:
+    return Deletion(house.store, house.blobs, house.sessions, clock=house.sessions.clock, directories=OnDisk(meanwhile))
 
 
 async def test_a_conversation_that_goes_on_while_it_is_being_deleted_stays_with_what_was_said(a_house: Houses) -> None:

@@ -58,7 +58,7 @@ async def in_the_logs(house: SmallHouse, *threads: str) -> int:
 
 def counting(house: SmallHouse, limits: WordLimits | None = None, now: Callable[[], float] | None = None) -> Words:
     words = Words(house.store, spawn=asyncio.ensure_future, limits=limits, **({"now": now} if now else {}))  # pyright: ignore[reportArgumentType]
-    house.sessions.words = words
+    object.__setattr__(house.sessions.needs, "words", words)  # in place of those it was built with
     return words
 
 

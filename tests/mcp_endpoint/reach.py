@@ -16,9 +16,9 @@ from mcp.client.streamable_http import streamable_http_client
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from http_api.doors import serving
 from loopback import NO_TLS
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.host.runs.endpoints import SECRET, RunEndpoints
-from paddock.host.runs.surroundings import Surroundings
+from paddock.host.runs.surroundings import RunSurroundings
 from paddock.host.runs.working_directories import WorkingDirectories
 from paddock.http_api.mcp.door import McpDoor
 from paddock.rules.rows.rows import AuditRow
@@ -86,7 +86,7 @@ async def reach(
     root: Path,
     *,
     permissions: Mapping[str, Any] = EVERYTHING,
-    work: Mapping[str, Work] | None = None,
+    work: Mapping[str, CallHandler] | None = None,
     **more: Any,
 ) -> AsyncIterator[Reach]:
     gateway = SearchingGateway(permissions)
@@ -97,9 +97,9 @@ async def reach(
         tasks.add(task)
         return task
 
-    async with small_house(gateway=gateway, work=work, **more) as house:
-        endpoints = RunEndpoints()
-        house.runs.around = Surroundings(gateway, endpoints, WorkingDirectories(root), spawn)
+    endpoints = RunEndpoints()
+    around = RunSurroundings(gateway, endpoints, WorkingDirectories(root), spawn)
+    async with small_house(gateway=gateway, work=work, around=around, **more) as house:
         clock = asyncio.get_running_loop().time
         door = McpDoor(endpoints, house.calls, note=house.audit.soon, clock=clock, spawn=spawn)
         async with serving(door) as url:

@@ -16,12 +16,13 @@ from host.scripted import AGENTS
 from host.test_knowledge import some_bases
 from mcp_endpoint.reach import EVERYTHING, INITIALIZE, ask, reach
 from paddock.cli.hosting.run_socket import run_socket
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.http_api.edge.slow_clients import SENT_AHEAD
 from paddock.http_api.mcp import door as mcp
 from paddock.http_api.mcp.answers import said
 from paddock.rules.access.limits import Rates
 from paddock.rules.errors import UnansweredWriteError
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -112,9 +113,9 @@ async def test_each_own_tool_does_what_its_host_call_does(tmp_path: Path) -> Non
         }
 
 
-async def test_passages_are_found_in_the_granted_knowledge_and_in_no_other(tmp_path: Path) -> None:
+async def test_passages_are_found_in_the_granted_knowledge_and_in_no_other(tmp_path: Path, store: QuickStore) -> None:
     asked = {**EVERYTHING, "knowledge_bases": ["list", "retrieve"]}
-    bases = await some_bases()
+    bases = await some_bases(store)
     await bases.create("default", "secret", AUDIT)
     one = AGENTS.replace('one/default"}', 'one/default", knowledge_bases: [kb]}')
     async with reach(tmp_path, permissions=asked, knowledge=bases, agents=one) as house:
@@ -308,7 +309,7 @@ async def test_calls_of_a_run_that_ended_are_cancelled_by_the_host(tmp_path: Pat
     stuck = Stuck()
     asked = {**EVERYTHING, "knowledge_bases": ["retrieve"]}
     async with reach(tmp_path, permissions=asked) as house, asyncio.timeout(30):
-        house.house.calls._work = {**house.house.calls._work, "history.page": Work(read=stuck.read)}
+        house.house.calls._work = {**house.house.calls._work, "history.page": CallHandler(read=stuck.read)}
         run = await house.a_run()
         async with run.client() as client:
             calling = asyncio.ensure_future(client.call_tool("history_page", {}))
@@ -323,7 +324,7 @@ async def test_calls_of_a_run_that_ended_are_cancelled_by_the_host(tmp_path: Pat
 async def test_a_call_the_client_cancels_is_cancelled_at_the_host(tmp_path: Path) -> None:
     stuck = Stuck()
     async with reach(tmp_path) as house, asyncio.timeout(30):
-        house.house.calls._work = {**house.house.calls._work, "history.page": Work(read=stuck.read)}
+        house.house.calls._work = {**house.house.calls._work, "history.page": CallHandler(read=stuck.read)}
         run = await house.a_run()
         async with run.client() as client:
             calling = asyncio.ensure_future(client.call_tool("history_page", {}))

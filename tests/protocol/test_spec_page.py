@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from paddock.host.runs.authority import CONFIG_INVALID, ISOLATION_TOO_LOW
-from paddock.host.runs.runs import START_CODES
+from paddock.host.runs.granting import START_CODES
 from paddock.host.runs.working_directories import FULL, UNUSABLE
 from paddock.host.session.restore import STORE_AWAY
 from paddock.rules.access.gate import LOOKED_AT, NO_BOUND

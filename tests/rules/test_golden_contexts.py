@@ -8,7 +8,7 @@ import pytest
 
 from paddock.rules.access.permissions import BindingPolicy, RunScope, allowance, granted_files
 from paddock.rules.agents.resources import Offered, OfferedBase, OfferedFile, OfferedModel, OfferedTool
-from paddock.rules.run.context import AgentExtras, RunInput, StateShown, agent_part, run_context
+from paddock.rules.run.context import AgentExtras, RunInput, StateShown, resolved_agent, run_context
 from paddock.rules.run.events import HANDOVER, MEMBER_JOINED, SCHEDULE, RunEvent, from_payload, to_payload
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -119,7 +119,7 @@ INPUTS: dict[str, RunInput] = {
 
 def context_of(given: RunInput) -> dict[str, Any]:
     allowed = allowance(MANIFEST, POLICY, frozenset(HOST_CALLS), THERE)
-    part = agent_part(
+    part = resolved_agent(
         allowed,
         {"instructions": "Be kind.", "rounds": 3},
         wants_static_refs=True,

@@ -17,7 +17,7 @@ from paddock.rules.agents.resources import (
     not_offered,
     place_of_model,
 )
-from paddock.rules.run.context import NO_STATE, AgentPart, RunInput, agent_part, run_context, unseen_tools
+from paddock.rules.run.context import NO_STATE, ResolvedAgent, RunInput, resolved_agent, run_context, unseen_tools
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -53,15 +53,15 @@ def a_manifest(asked: dict[str, Any] | None = None, **context: bool) -> AgentRun
     )
 
 
-def a_part(policy: BindingPolicy | None = None, manifest: AgentRunnerManifest | None = None) -> AgentPart:
+def a_part(policy: BindingPolicy | None = None, manifest: AgentRunnerManifest | None = None) -> ResolvedAgent:
     policy, manifest = policy or BindingPolicy(), manifest or a_manifest()
     allowed = allowance(manifest, policy, OFFERED, THERE)
     files = granted_files(manifest.permissions, policy, THERE, allowed.knowledge_bases)
     wants = manifest.context.wants_static_context_refs
-    return agent_part(allowed, {}, wants_static_refs=wants, there=THERE, files=files)
+    return resolved_agent(allowed, {}, wants_static_refs=wants, there=THERE, files=files)
 
 
-def names(part: AgentPart, kind: str, key: str) -> list[str]:
+def names(part: ResolvedAgent, kind: str, key: str) -> list[str]:
     return [resource[key] for resource in part.resources[kind]]
 
 
@@ -151,7 +151,7 @@ def test_platform_actions_are_those_both_name() -> None:
 # --- the client's own tools
 
 
-def a_run(part: AgentPart, tools: list[Any], door: str) -> dict[str, Any]:
+def a_run(part: ResolvedAgent, tools: list[Any], door: str) -> dict[str, Any]:
     grant = part.allowance.for_run(RunScope("r", "w", "u", "a", "c"), deadline_at=1.0)
     asked = RunInput("hi", {"id": "m"}, {"tools": tools}, "api", 1, 1.0, False, door=door)
     return run_context(part, grant, asked, trace_id="t", state=NO_STATE, host_version="0")
@@ -160,7 +160,7 @@ def a_run(part: AgentPart, tools: list[Any], door: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("wanted", "door", "shown"), [(None, "ag-ui", 1), (None, "native", 0), (True, "native", 1)])
 def test_the_clients_tools_are_shown_where_they_are_expected(wanted: bool | None, door: str, shown: int) -> None:
     part = a_part()
-    part = agent_part(part.allowance, {}, wants_static_refs=True, extras=_frontend(wanted))
+    part = resolved_agent(part.allowance, {}, wants_static_refs=True, extras=_frontend(wanted))
     context = a_run(part, [{"name": "pick", "parameters": {"type": "object"}}, {"no": "name"}, 7], door)
     assert [tool["tool_type"] for tool in context["resources"]["tools"]] == ["frontend"] * shown
     assert (context["runtime"]["static_refs"]["tool_schemas"] == part.static_refs["tool_schemas"]) is not bool(shown)
@@ -210,7 +210,9 @@ def test_a_key_in_a_header_is_in_no_hash_and_refs_are_empty_for_who_does_not_wan
 
     def refs(secret: str) -> Any:
         server = {"name": "x", "url": "https://x", "headers": {"Authorization": secret}}
-        return agent_part(a_part().allowance, {}, wants_static_refs=True, extras=AgentExtras(mcp=(server,))).static_refs
+        return resolved_agent(
+            a_part().allowance, {}, wants_static_refs=True, extras=AgentExtras(mcp=(server,))
+        ).static_refs
 
     assert refs("one") == refs("two")
     assert a_part(manifest=a_manifest(wants_static_context_refs=False)).static_refs == {}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from paddock.rules.access.permissions import BindingPolicy, RunScope, allowance
-from paddock.rules.run.context import RunInput, StateShown, agent_part, run_context, session_key
+from paddock.rules.run.context import RunInput, StateShown, resolved_agent, run_context, session_key
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 from paddock_sdk.protocol.run_context import AgentRunContext
@@ -18,7 +18,7 @@ def a_manifest(**permissions: list[str]) -> AgentRunnerManifest:
 
 
 def a_context(**permissions: list[str]) -> dict[str, Any]:
-    part = agent_part(
+    part = resolved_agent(
         allowance(a_manifest(**permissions), BindingPolicy(), OFFERED), {"model": "m"}, wants_static_refs=True
     )
     grant = part.allowance.for_run(RunScope("r1", "w", "u", "agent", "thread"), deadline_at=1300.5)

@@ -7,9 +7,9 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import anyio
@@ -17,7 +17,7 @@ import psutil
 
 from paddock.ports import Caller, Placement, RunHandle
 from paddock.rules.run.results import Result
-from paddock.runners.gateway import Gateway
+from paddock.runners.gateway import Confinement, Gateway, ProcessTimes, RunnerGate
 from paddock.runners.installed.catalog import Catalog
 from paddock.runners.installed.plugins import Plugin
 
@@ -121,15 +121,18 @@ class House:
 async def house(data: Path, /, plugins: Sequence[Plugin] = (), **options: Any) -> AsyncIterator[House]:
     calls, foreign = Calls(), []
     catalog = Catalog({each.id: each for each in plugins or [plugin()]})
-    options = {"mark": f"test-{uuid4().hex}", "host_version": "0.0.0"} | options
+    mark, whole = options.pop("mark", f"test-{uuid4().hex}"), {"host_version": "0.0.0"}
+    whole |= {name: options.pop(name) for name in ("host_version", "elsewhere") if name in options}
+    times = ProcessTimes(**{one.name: options.pop(one.name) for one in fields(ProcessTimes) if one.name in options})
+    gate = RunnerGate(calls, on_foreign=lambda *told: foreign.append(told))
     gateway = Gateway(
-        catalog, home=data / "runners", on_call=calls, on_foreign=lambda *told: foreign.append(told), **options
+        catalog, Confinement(home=data / "runners", mark=mark, **options), gate, times=times, **cast("Any", whole)
     )
     try:
-        yield House(gateway, options["mark"], calls, foreign)
+        yield House(gateway, mark, calls, foreign)
     finally:
         await gateway.stop()
-        assert marked(options["mark"]) == [], "a process outlived its gateway"
+        assert marked(mark) == [], "a process outlived its gateway"
 
 
 async def measured(what: str, data: Path) -> dict[str, Any]:

@@ -104,13 +104,13 @@ async def test_an_attached_runner_takes_the_new_runs_of_its_workspace_and_no_oth
 
 
 async def test_it_is_told_of_other_hosts_in_the_handshake_and_when_they_change(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        here.gateway.guests.peers = lambda: ["ws://other/attach"]
+    there = ["ws://other/attach"]
+    async with house(tmp_path, elsewhere=lambda: list(there)) as here:
         with program() as bridge:
             sent: list[dict[str, Any]] = []
             carry, bridge.send = bridge.send, lambda line: (sent.append(json.loads(line)), carry(line))[1]
             await attached(here, bridge)
-            here.gateway.guests.peers = list
+            there.clear()
             here.gateway.guests.tell_peers()
             told = [frame["params"]["peers"] for frame in sent if "peers" in frame.get("params", {})]
             assert told == [["ws://other/attach"], []]

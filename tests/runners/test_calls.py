@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from paddock.ports import Caller
-from paddock.runners.wire.calls import RUN_IS_OVER, HostCalls
+from paddock.runners.wire.calls import RUN_IS_OVER, CallLimits, WireCalls
 from paddock.runners.wire.frames import Frame
 from paddock_sdk.protocol.frames import INVALID_REQUEST
 
@@ -51,8 +51,13 @@ class Wire:
         self.said: dict[int, Mapping[str, Any]] = {}
         self.sources: dict[int, Source] = {}
         self._news = asyncio.Event()
-        self.calls = HostCalls(
-            Caller("a/b", "1"), self._handle, {"stream"}, send=self._take, drained=_at_once, max_running=1
+        self.calls = WireCalls(
+            Caller("a/b", "1"),
+            self._handle,
+            {"stream"},
+            send=self._take,
+            drained=_at_once,
+            limits=CallLimits(running=1),
         )
 
     def ask(self, number: int, source: Source) -> None:

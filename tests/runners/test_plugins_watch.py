@@ -40,7 +40,7 @@ class Watched:
     async def look(self) -> list[tuple[str, str]]:
         """What a look wrote down: of which plugin, with which result."""
         self.rows.clear()
-        changed = await self.watch.look()
+        changed = await self.watch.reload_if_changed()
         assert changed == any(row.result == "allowed" for row in self.rows)
         return [(row.resource, row.result) for row in self.rows]
 

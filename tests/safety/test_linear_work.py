@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from paddock.host.automation.calendar_export import as_ics
 from paddock.host.calls.content_types import HEAD_BYTES, content_type
-from paddock.host.conversations import titles
+from paddock.host.session import titles
 from paddock.http_api.edge.bodies import read_body
 from paddock.http_api.edge.tokens import TokenRules, Tokens
 from paddock.knowledge.formats import sections_of

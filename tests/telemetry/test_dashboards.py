@@ -27,27 +27,25 @@ FUNCTIONS = {"sum", "rate", "min", "max", "count", "increase", "by", "and", "on"
 def told() -> dict[str, set[str]]:
     """Every number of a host that has worked a little, with its labels."""
     metrics = Metrics("1")
-    metrics.watch(
-        Now(
-            runs=lambda _: 1,
-            sessions=lambda: 1,
-            runners=lambda: {"ready": 1},
-            store_healthy=lambda: True,
-            capacity=lambda: 1,
-            waiting=lambda _: 1,
-            turned_away=lambda: 1,
-            hosts=lambda: 1,
-            bus_healthy=lambda: True,
-            came=lambda: {"bus": 1},
-            stalls=lambda: 1,
-            worst_stall=lambda: 1.0,
-        )
+    now = Now(
+        runs=lambda _: 1,
+        sessions=lambda: 1,
+        runners=lambda: {"ready": 1},
+        store_healthy=lambda: True,
+        capacity=lambda: 1,
+        waiting=lambda _: 1,
+        turned_away=lambda: 1,
+        hosts=lambda: 1,
+        bus_healthy=lambda: True,
+        came=lambda: {"bus": 1},
+        stalls=lambda: 1,
+        worst_stall=lambda: 1.0,
     )
     metrics.run_started(a_grant(run_id="r"), 1.0)
     metrics.run_ended("r", "failed", 2.0)
     metrics.host_call("r", "tools.call", "", "allowed", 1.0, 2.0)
     found: dict[str, set[str]] = {}
-    for name, labels in re.findall(r"^(\w+)(?:{(.*)})? ", metrics.page().decode(), re.MULTILINE):
+    for name, labels in re.findall(r"^(\w+)(?:{(.*)})? ", metrics.page(now=now).decode(), re.MULTILINE):
         found.setdefault(name, set()).update(re.findall(r"(\w+)=", labels))
     return found
 

@@ -37,24 +37,22 @@ def test_what_runners_make_up_never_becomes_a_label() -> None:
 
 def test_what_is_true_now_is_asked_for_when_it_is_told() -> None:
     metrics, live = Metrics("1.2"), [3]
-    metrics.watch(
-        Now(
-            runs=lambda _workspace: live[0],
-            sessions=lambda: 7,
-            runners=lambda: {"ready": 2},
-            store_healthy=lambda: True,
-            capacity=lambda: 64,
-            waiting=lambda _workspace: 5,
-            turned_away=lambda: 9,
-            hosts=lambda: 3,
-            bus_healthy=lambda: False,
-            came=lambda: {"bus": 12, "log": 1},
-            stalls=lambda: 2,
-            worst_stall=lambda: 0.25,
-        )
+    now = Now(
+        runs=lambda _workspace: live[0],
+        sessions=lambda: 7,
+        runners=lambda: {"ready": 2},
+        store_healthy=lambda: True,
+        capacity=lambda: 64,
+        waiting=lambda _workspace: 5,
+        turned_away=lambda: 9,
+        hosts=lambda: 3,
+        bus_healthy=lambda: False,
+        came=lambda: {"bus": 12, "log": 1},
+        stalls=lambda: 2,
+        worst_stall=lambda: 0.25,
     )
     live[0] = 4
-    told = numbers(metrics.page().decode())
+    told = numbers(metrics.page(now=now).decode())
     assert (told["paddock_runs_in_flight"], told["paddock_sessions_loaded"]) == (4, 7)
     assert (told['paddock_runners{state="ready"}'], told["paddock_store_healthy"]) == (2, 1)
     assert (told["paddock_runs_capacity"], told["paddock_runs_waiting"], told["paddock_turned_away_total"]) == (

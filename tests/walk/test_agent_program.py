@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from paddock.compose import House, build
+from paddock.compose import Rooms, rooms_of
+from paddock.compose.build import house_of
 from paddock.host.agents import watch as agents_watch
 from paddock.host.agents.file import AgentsFileError
 from paddock.ports.tools import ToolUse
@@ -29,11 +30,11 @@ agent = Agent("{instructions}")
 
 
 @asynccontextmanager
-async def a_house(file: Path, **parts: Any) -> AsyncIterator[House]:
+async def a_house(file: Path, **parts: Any) -> AsyncIterator[Rooms]:
     write(file, **parts)
-    house = build(Settings(data=file.parent / "data", agents=file, discover_models=False))
-    async with house.running():
-        yield house
+    rooms = rooms_of(Settings(data=file.parent / "data", agents=file, discover_models=False))
+    async with house_of(rooms).running():
+        yield rooms
 
 
 def write(file: Path, number: int = 1, instructions: str = "Be kind.", text: str = PROGRAM) -> None:
@@ -43,24 +44,24 @@ def write(file: Path, number: int = 1, instructions: str = "Be kind.", text: str
     fresh.replace(file)
 
 
-async def until(house: House, is_so: Callable[[], object]) -> None:
+async def until(house: Rooms, is_so: Callable[[], object]) -> None:
     """The host looks by itself, too: who looks at the same moment finds that nothing is new."""
-    assert house.watch is not None
+    assert house.upkeep.agents_watch is not None
     async with asyncio.timeout(30):
         while not is_so():
-            await house.watch.look()
+            await house.upkeep.agents_watch.reload_if_changed()
             await asyncio.sleep(0.01)
 
 
-def instructions(house: House, name: str = "helper") -> str:
-    binding = house.agents.get(name, "default")
+def instructions(house: Rooms, name: str = "helper") -> str:
+    binding = house.machinery.agents.get(name, "default")
     assert binding is not None
     return str(binding.config["instructions"])
 
 
-async def number(house: House, run_id: str = "new") -> int:
-    use = ToolUse("c", "lucky_number", {}, "default", "ann", "helper", "t", run_id, house.clock() + 30)
-    return int(json.loads((await house.tools.call(use)).content))
+async def number(house: Rooms, run_id: str = "new") -> int:
+    use = ToolUse("c", "lucky_number", {}, "default", "ann", "helper", "t", run_id, house.ground.clock() + 30)
+    return int(json.loads((await house.granted.tools.call(use)).content))
 
 
 @pytest.fixture
@@ -75,25 +76,25 @@ async def test_a_change_is_in_force_without_a_restart_also_one_of_a_single_lette
             write(file, lucky, f"Be {lucky}.")
             await until(house, lambda lucky=lucky: instructions(house) == f"Be {lucky}.")
             assert await number(house) == lucky
-        await house.audit.flush()
-        assert {row.result for row in await house.store.audit() if row.action == "agents.reload"} == {"allowed"}
+        await house.ground.audit.flush()
+        assert {row.result for row in await house.ground.store.audit() if row.action == "agents.reload"} == {"allowed"}
 
 
 async def test_a_run_that_is_live_keeps_the_functions_it_began_with_until_it_ends(file: Path) -> None:
     async with a_house(file) as house:
-        parts = cast("Any", house.watch)._prepare.__self__._parts
-        parts.live = lambda: ["old"]
+        parts = cast("Any", house.upkeep.agents_watch)._prepare.__self__._parts
+        parts._live = lambda: ["old"]
         write(file, 2, "Be short.")
         await until(house, lambda: instructions(house) == "Be short.")
         assert (await number(house, "old"), await number(house)) == (1, 2)
         write(file, text='from paddock import Agent\nagent = Agent("No tools.", tools=[])\n')
         await until(house, lambda: instructions(house) == "No tools.")
-        assert house.tools.find("default", "lucky_number") is not None, "a grant may still name it"
+        assert house.granted.tools.find("default", "lucky_number") is not None, "a grant may still name it"
         assert await number(house, "old") == 1
-        parts.live = tuple
+        parts._live = tuple
         write(file, text='from paddock import Agent\nagent = Agent("Still none.", tools=[])\n')
         await until(house, lambda: instructions(house) == "Still none.")
-        assert house.tools.find("default", "lucky_number") is None
+        assert house.granted.tools.find("default", "lucky_number") is None
 
 
 @pytest.mark.parametrize(
@@ -109,13 +110,13 @@ async def test_a_run_that_is_live_keeps_the_functions_it_began_with_until_it_end
 async def test_a_mistake_is_said_and_all_stays_as_it_was_until_it_is_mended(file: Path, broken: str, says: str) -> None:
     async with a_house(file) as house:
         write(file, text=broken.replace("{", "{{"))
-        await until(house, lambda: house.agents.problem)
-        assert says in str(house.agents.problem)
-        assert "the agents file cannot be used" in house.ready()[1]
+        await until(house, lambda: house.machinery.agents.problem)
+        assert says in str(house.machinery.agents.problem)
+        assert house.upkeep.health.file_problem is not None
         assert (instructions(house), await number(house)) == ("Be kind.", 1)
         write(file, 5, "Mended.")
         await until(house, lambda: instructions(house) == "Mended.")
-        assert (house.agents.problem, await number(house)) == (None, 5)
+        assert (house.machinery.agents.problem, await number(house)) == (None, 5)
 
 
 async def test_a_program_that_waits_for_something_is_given_up_on(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,13 +124,13 @@ async def test_a_program_that_waits_for_something_is_given_up_on(file: Path, mon
         monkeypatch.setattr(agents_watch, "READ_SECONDS", 0.2)
         awaited = file.with_name("awaited")
         write(file, text=f"import os, time\nwhile not os.path.exists({str(awaited)!r}): time.sleep(0.05)\n")
-        await until(house, lambda: house.agents.problem)
+        await until(house, lambda: house.machinery.agents.problem)
         awaited.touch()
-        assert "it must not wait for anything" in str(house.agents.problem)
+        assert "it must not wait for anything" in str(house.machinery.agents.problem)
         assert await number(house) == 1
 
 
 async def test_a_program_that_is_broken_when_the_host_starts_starts_nothing(file: Path) -> None:
     file.write_text("1 / 0\n")
     with pytest.raises(AgentsFileError, match="ZeroDivisionError"):
-        await asyncio.to_thread(build, Settings(data=file.parent / "data", agents=file, discover_models=False))
+        await asyncio.to_thread(rooms_of, Settings(data=file.parent / "data", agents=file, discover_models=False))

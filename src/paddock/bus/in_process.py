@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable
 
-from paddock.ports.bus import Heard
+from paddock.ports.bus import Heard, nobody
 
 MAX_BYTES = 1024 * 1024
 
@@ -40,14 +40,15 @@ class InProcessBus:
         self.meeting = meeting or Meeting()
         self._shared = meeting is not None
         self._open = False
-        self.on_lost: Callable[[], None] = lambda: None
+        self._on_lost: Callable[[], None] = nobody
 
-    async def open(self) -> None:
+    async def open(self, on_lost: Callable[[], None] = nobody) -> None:
+        self._on_lost = on_lost
         self._open = True
 
     async def close(self) -> None:
         self._open = False
-        self.on_lost()
+        self._on_lost()
 
     def healthy(self) -> bool:
         return self._open and self._shared

@@ -14,7 +14,7 @@ import nats
 import nats.errors
 import structlog
 
-from paddock.ports.bus import Heard
+from paddock.ports.bus import Heard, nobody
 from paddock.rules.agents.addresses import without_secrets
 from paddock_sdk.causes import cause_of
 
@@ -64,14 +64,15 @@ class NatsBus:
         self._asked: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
         """The library has given the connection up for good."""
-        self.on_lost: Callable[[], None] = lambda: None
+        self._on_lost: Callable[[], None] = nobody
         self.problem = ""
 
     @property
     def max_bytes(self) -> int:
         return int(self._connection.max_payload) if self.healthy() else MAX_BYTES
 
-    async def open(self) -> None:
+    async def open(self, on_lost: Callable[[], None] = nobody) -> None:
+        self._on_lost = on_lost
         with suppress(*AWAY):
             await self._connect()
         self._tasks = [asyncio.create_task(self._speak()), asyncio.create_task(self._stay_connected())]
@@ -189,7 +190,7 @@ class NatsBus:
         if self._connection is None:
             return  # it was closed here
         log.warning("the bus is away; streams are read from the store", action="bus.lost")
-        self.on_lost()
+        self._on_lost()
 
     async def _given_up(self) -> None:
         self._ended.set()

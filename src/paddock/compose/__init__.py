@@ -1,7 +1,9 @@
-"""Puts the house together. The only room that knows every plug: `build` for the parts, `doors` for the ways in."""
+"""Puts a host together. The only room that knows every plug: `rooms` for the parts, `doors` for the ways in."""
 
 from paddock.compose.build import build
-from paddock.compose.house import HOME, House, Tasks
+from paddock.compose.house import House
 from paddock.compose.parts import mark_of
+from paddock.compose.rooms import Rooms, rooms_of
+from paddock.host.people.principals import HOME
 
-__all__ = ["HOME", "House", "Tasks", "build", "mark_of"]
+__all__ = ["HOME", "House", "Rooms", "build", "mark_of", "rooms_of"]

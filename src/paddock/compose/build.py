@@ -1,158 +1,145 @@
-"""Puts the house together, behind its doors: the ground, what runs can be granted, what runs them, conversations."""
+"""Puts a host together: its rooms, the application in front of them, and the order in which they open and close."""
 
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from secrets import SystemRandom
+from typing import Any
 
-from paddock.agent_program import is_program
-from paddock.compose.cluster import Neighbourhood, attaching_of, shared_plugins_of
+import anyio.to_thread
+
 from paddock.compose.doors import application
-from paddock.compose.ground import Ground, Resources, gather_resources, lay_ground
-from paddock.compose.house import House
-from paddock.compose.machinery import Conversations, Machinery, open_conversations, set_up_runs
-from paddock.compose.named import WatchedProgram
-from paddock.compose.parts import ingress_of, periods
-from paddock.host.agents.file import read_file
-from paddock.host.agents.health import AgentHealth
-from paddock.host.agents.watch import AgentsWatch
-from paddock.host.automation.automations import Automations
-from paddock.host.conversations.thread_names import PURPOSE as NAMES
-from paddock.host.conversations.thread_names import ThreadNames
-from paddock.host.keeping.retention import Retention
-from paddock.host.keeping.sweeping import Sweeper
-from paddock.host.people.taking_over import TakingOver
-from paddock.host.platforms.delta_stream import DeltaStream
-from paddock.host.platforms.ingress import Ingress
-from paddock.host.streams.open_streams import OpenStreams, StreamLimits
-from paddock.settings import EMBEDDED, Settings
+from paddock.compose.ending import Ending, note_the_rest
+from paddock.compose.house import House, Step, Steps
+from paddock.compose.opening import Recovery, WarmUp
+from paddock.compose.readiness import Readiness
+from paddock.compose.rooms import Rooms, rooms_of
+from paddock.host.cluster.secret import settle_secret
+from paddock.settings import Settings
+from paddock.telemetry.loop_watch import LoopWatch
 from paddock.telemetry.metrics import Now
 
 
 def build(settings: Settings, *, local_token: str | None = None, url: str = "") -> House:
-    """Put the house together: one process, files under one data directory, and the store that the settings name."""
-    ground = lay_ground(settings, url)
-    granted = gather_resources(ground, url)
-    machinery = set_up_runs(ground, granted)
-    house = _joined(ground, granted, machinery, open_conversations(ground, granted, machinery))
-    share_the_sweeping(house, settings)
-    watch_over(house, ground.near)
-    house.app = application(house, settings, local_token)
-    return house
+    """Put a host together: one process, files under one data directory, and the store that the settings name."""
+    return house_of(rooms_of(settings, url), local_token)
 
 
-def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Conversations) -> House:
-    """All parts that the doors, or the house itself, have to do with."""
-    settings, store, clock, agents = ground.settings, ground.store, ground.clock, ground.agents
-    audit, near, gateway, peers = ground.audit, ground.near, machinery.gateway, talks.peers
-    limits = StreamLimits(of_user=settings.streams_per_user, of_workspace=settings.streams_per_workspace)
-    streams = OpenStreams(store, clock=clock, limits=limits)
-    return House(
-        store=store,
-        blobs=ground.blobs,
-        sweeper=Sweeper(store, ground.blobs, clock=clock),
-        keeping=talks.keeping,
-        retention=Retention(store, talks.sessions, talks.keeping, clock=clock, periods=periods(settings)),
-        gateway=gateway,
-        sessions=talks.sessions,
-        tails=ground.tails,
-        runs=machinery.runs,
-        inbox=talks.inbox,
-        controls=talks.controls,
-        users=talks.users,
-        audit=audit,
-        outcomes=ground.outcomes,
-        agents=agents,
-        approvals=granted.approvals,
-        attaching=attaching_of(near, gateway, peers, audit, clock),
-        open_streams=streams,
-        taking_over=TakingOver(store, talks.sessions, owners=near.owners, streams=streams, clock=clock),
-        attachments=granted.attachments,
-        scheduler=talks.scheduler,
-        platforms=granted.platforms,
-        webhooks=granted.webhooks,
-        deliveries=granted.deliveries,
-        ingress=_ingress(ground, granted, talks),
-        automations=Automations(
-            store,
-            talks.scheduler,
-            agents=lambda: agents,
-            authority=machinery.runs.authority,
-            users=talks.users,
-            clock=clock,
-        ),
-        calendars=granted.calendars,
-        tasks=ground.tasks,
-        stored_agents=talks.stored_agents,
-        secret=ground.secret,
-        health=AgentHealth(agents, machinery.runs.authority),
-        watch=_watch(ground, granted),
-        plugins_watch=machinery.plugins.watch(gateway, audit, clock),
-        shared_plugins=shared_plugins_of(settings, peers, store, audit, clock),
-        ingest=granted.ingest,
-        bases=granted.bases,
-        offers=granted.offers,
-        models=granted.beside.models,
-        tools=granted.tools,
-        tool_calls=granted.tool_calls,
-        mcp=granted.beside.servers,
-        run_endpoints=machinery.endpoints,
-        run_door=machinery.run_door,
-        clock=clock,
+def house_of(rooms: Rooms, local_token: str | None = None) -> House:
+    ground, machinery, talks, peers = rooms.ground, rooms.machinery, rooms.talks, rooms.upkeep.peers
+    runs, loop_watch = machinery.runs, LoopWatch()
+    readiness = Readiness(
+        store=ground.store,
+        admission=runs.live.admission,
+        health=rooms.upkeep.health,
+        gateway=machinery.gateway,
         peers=peers,
-        metrics=machinery.metrics,
-        traces=machinery.traces,
+    )
+    page = partial(machinery.metrics.page, now=_now(rooms, loop_watch))
+    return House(
+        app=application(rooms, readiness.now, page, local_token),
+        run_door=machinery.run_door,
+        run_endpoints=machinery.endpoints,
+        models=rooms.granted.beside.models,
+        readiness=readiness,
+        steps=_steps(rooms),
+        ending=Ending(
+            store=ground.store,
+            runs=runs,
+            sessions=talks.sessions,
+            audit=ground.audit,
+            peers=peers,
+            clock=ground.clock,
+        ),
+        tasks=ground.tasks,
+        loop_watch=loop_watch,
     )
 
 
-def _ingress(ground: Ground, granted: Resources, talks: Conversations) -> Ingress:
-    pieces = DeltaStream(ground.tails, granted.platforms, clock=ground.clock, spawn=ground.tasks.spawn)
-    names = ThreadNames(ground.store, ground.secret.key(NAMES))
-    attachments, approvals = granted.attachments, granted.approvals
-    return ingress_of(talks.inbox, ground.store, lambda: ground.agents, attachments, approvals, pieces, names)
-
-
-def _watch(ground: Ground, granted: Resources) -> AgentsWatch | None:
-    """Over the file that names the agents, or the program that defines them."""
-    path, parts = ground.named.watched, granted.beside
-    if path is None:
-        return None
-    program = WatchedProgram(path, parts) if is_program(path) else None
-    return AgentsWatch(
-        path,
-        ground.agents,
-        seen=ground.named.seen,
-        read=program.read if program is not None else partial(read_file, path, ground.files),
-        resources=ground.named.resources,
-        prepare=program.prepare if program is not None else parts.prepare,
-        note=ground.audit.soon,
-        clock=ground.clock,
+def _steps(rooms: Rooms) -> Steps:
+    ground, granted, talks, upkeep = rooms.ground, rooms.granted, rooms.talks, rooms.upkeep
+    store, blobs = ground.store, ground.blobs
+    recovery = Recovery(
+        sessions=talks.sessions,
+        tool_calls=granted.tool_calls,
+        approvals=granted.outside.approvals,
+        peers=upkeep.peers,
+        tasks=ground.tasks,
+    )
+    return Steps(
+        opening=[
+            store.open,
+            partial(settle_secret, store, ground.secret, shared=upkeep.peers is not None),
+            blobs.open,
+            rooms.machinery.gateway.start,
+            talks.stored_agents.load,
+        ],
+        recovery=[recovery.end_interrupted_runs, recovery.settle_calls],
+        working=_working(rooms),
+        closing=_closing(rooms),
     )
 
 
-def share_the_sweeping(house: House, settings: Settings) -> None:
-    """What is shared is swept by one host. Files in a host's own directory are swept there."""
-    peers = house.peers
-    if peers is None:
-        return
-    house.retention.may_work = lambda: peers.is_housekeeper and peers.held()
-    if settings.artifacts != EMBEDDED:
-        house.sweeper.may_work = house.retention.may_work
+def _working(rooms: Rooms) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
+    """List the work that goes on for as long as the host is open."""
+    granted, talks, upkeep = rooms.granted, rooms.talks, rooms.upkeep
+    warm_up = WarmUp(rooms.machinery.agents, rooms.machinery.runs)
+    servers, spawn = granted.beside.servers, rooms.ground.tasks.spawn
+
+    async def start_servers() -> None:
+        servers.start(spawn)
+
+    return [
+        warm_up.prepare,
+        granted.beside.models.warm_up,
+        start_servers,
+        talks.sessions.keep_queues_moving,
+        talks.open_streams.keep_looking,
+        granted.documents.ingest.run,
+        talks.scheduler.run,
+        granted.outside.deliveries.run,
+        upkeep.sweeper.keep_sweeping,
+        partial(upkeep.retention.keep_sweeping, SystemRandom().random),
+        *(
+            [partial(warm_up.keep_looking, upkeep.agents_watch.reload_if_changed)]
+            if upkeep.agents_watch is not None
+            else []
+        ),
+        partial(warm_up.keep_looking, upkeep.plugins_watch.reload_if_changed),
+        *([upkeep.shared_plugins.run] if upkeep.shared_plugins is not None else []),
+    ]
 
 
-def watch_over(house: House, near: Neighbourhood) -> None:
-    """What the page of metrics tells of the present moment."""
-    runs, peers = house.runs, house.peers
-    house.metrics.watch(
-        Now(
-            runs=lambda workspace: len(runs.live) if workspace is None else runs.admission.busy.get(workspace, 0),
-            sessions=lambda: house.sessions.loaded,
-            runners=house.gateway.count_by_state,
-            store_healthy=house.store.healthy,
-            capacity=lambda: runs.admission.capacity,
-            waiting=runs.admission.waiting,
-            turned_away=lambda: runs.admission.turned_away,
-            hosts=lambda: 1 + (len(peers.others) if peers else 0),
-            bus_healthy=near.bus.healthy,
-            came=lambda: house.tails.came,
-            stalls=lambda: house.loop_watch.stalls,
-            worst_stall=lambda: house.loop_watch.worst,
-        )
+def _closing(rooms: Rooms) -> Sequence[Step]:
+    """After the runs have ended; the store last, because everything else may still write."""
+    ground, granted, peers, traces = rooms.ground, rooms.granted, rooms.upkeep.peers, rooms.machinery.traces
+    return [
+        rooms.machinery.gateway.stop,
+        granted.beside.models.close,
+        ground.tasks.stop,
+        partial(note_the_rest, ground.outcomes, ground.audit),
+        *([peers.close] if peers is not None else []),
+        *([partial(anyio.to_thread.run_sync, traces.close)] if traces is not None else []),
+        granted.outside.webhooks.close,
+        ground.blobs.close,
+        ground.store.close,
+    ]
+
+
+def _now(rooms: Rooms, loop_watch: LoopWatch) -> Now:
+    """Collect the numbers of the present moment for the page of metrics."""
+    ground, live, gateway = rooms.ground, rooms.ground.present.runs, rooms.machinery.gateway
+    admission, loops, near, tails = live.admission, ground.present.loops, ground.near, ground.tails
+    return Now(
+        runs=lambda workspace: len(live) if workspace is None else admission.busy.get(workspace, 0),
+        sessions=lambda: len(loops),
+        runners=gateway.count_by_state,
+        store_healthy=ground.store.healthy,
+        capacity=lambda: admission.capacity,
+        waiting=admission.waiting,
+        turned_away=lambda: admission.turned_away,
+        hosts=near.count,
+        bus_healthy=near.bus.healthy,
+        came=lambda: tails.came,
+        stalls=lambda: loop_watch.stalls,
+        worst_stall=lambda: loop_watch.worst,
     )

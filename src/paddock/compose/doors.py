@@ -1,10 +1,12 @@
 """The ways into the house: every door, given the parts it opens on."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from paddock.compose.house import House
 from paddock.compose.parts import MIB
+from paddock.compose.rooms import Rooms
+from paddock.host.agents.agents import Agents
 from paddock.host.conversations.branches import Branches
 from paddock.host.conversations.client_files import ClientFiles
 from paddock.host.conversations.client_history import ClientHistory
@@ -30,7 +32,7 @@ from paddock.http_api.admin.metrics import MetricsDoor
 from paddock.http_api.admin.openapi import DescriptionDoor
 from paddock.http_api.admin.overview import OverviewDoor
 from paddock.http_api.admin.probes import Probes
-from paddock.http_api.ag_ui.connect import Standing
+from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.door import AgUiDoor
 from paddock.http_api.ag_ui.input import AgUiLimits
 from paddock.http_api.edge.app import ShortWay, create_app
@@ -50,13 +52,17 @@ from paddock.http_api.native.sessions import SessionsDoor
 from paddock.http_api.native.ui_actions import UiActionsDoor
 from paddock.http_api.native.users import UsersDoor
 from paddock.http_api.streams.run_streams import RunStreams
+from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock_sdk.protocol.ids import RunnerId
+
+Ready = Callable[[], tuple[bool, str]]
+MetricsPage = Callable[[str | None], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """What nearly every door needs: who calls, what they call their threads, and how a run is followed."""
+    """Parts that nearly every door needs: callers, names of threads, and how a run is followed."""
 
     auth: Auth
     runs: RunsView
@@ -65,146 +71,160 @@ class Entrance:
     history: ClientHistory
 
 
-def application(house: House, settings: Settings, local_token: str | None) -> ShortWay:
+def application(rooms: Rooms, ready: Ready, metrics_page: MetricsPage, local_token: str | None) -> ShortWay:
     """All doors in one application. `local_token` lets the host's own command line in as administrator."""
-    entrance = _entrance(house, settings, local_token)
-    doors = [*_talking(house, settings, entrance), *_administering(house, entrance), *_open_to_all(house)]
+    entrance, talks = _entrance(rooms, local_token), rooms.talks
     return create_app(
-        ag_ui=_ag_ui(house, settings, entrance),
+        ag_ui=_ag_ui(rooms, entrance),
         native=RunsDoor(
             auth=entrance.auth,
             names=entrance.names,
             history=entrance.history,
-            inbox=house.inbox,
+            inbox=talks.inbox,
             runs=entrance.runs,
             streams=entrance.streams,
-            attachments=house.attachments,
-            automations=house.automations,
+            attachments=rooms.granted.attachments,
+            automations=talks.automations,
         ),
-        doors=doors,
-        origins=settings.cors_origins,
+        doors=[
+            *_talking(rooms, entrance),
+            *_outside(rooms, entrance),
+            *_administering(rooms, entrance),
+            MetricsDoor(auth=entrance.auth, page=metrics_page),
+            *_open_to_all(rooms, ready),
+        ],
+        origins=rooms.ground.settings.cors_origins,
     )
 
 
-def _entrance(house: House, settings: Settings, local_token: str | None) -> Entrance:
+def _entrance(rooms: Rooms, local_token: str | None) -> Entrance:
+    ground, settings, open_streams = rooms.ground, rooms.ground.settings, rooms.talks.open_streams
+    store = ground.store
     auth = Auth(
-        house.store,
+        store,
         local_token=local_token,
         tokens=tokens_of(settings),
         origins=settings.cors_origins,
         calls_per_second=settings.calls_per_second,
         operators=Operators.named(settings.operators),
-        refused=house.audit.counted,
-        streams=house.open_streams,
+        refused=ground.audit.counted,
+        streams=open_streams,
     )
-    runs = RunsView(house.store)
+    runs = RunsView(store)
     streams = RunStreams(
-        tails=house.tails,
+        tails=ground.tails,
         runs=runs,
-        keeping=house.keeping,
-        open_streams=house.open_streams,
+        keeping=rooms.upkeep.deletion,
+        open_streams=open_streams,
         keep_alive_seconds=settings.keep_alive_seconds,
-        attachments=house.attachments,
+        attachments=rooms.granted.attachments,
     )
-    return Entrance(auth, runs, streams, ThreadNames(house.store, house.secret.key(NAMES)), ClientHistory(house.store))
+    return Entrance(auth, runs, streams, ThreadNames(store, ground.secret.key(NAMES)), ClientHistory(store))
 
 
-def _ag_ui(house: House, settings: Settings, entrance: Entrance) -> AgUiDoor:
-    streams, history, attachments = entrance.streams, entrance.history, house.attachments
-    standing = Standing(
-        records=house.store, controls=house.controls, streams=streams, attachments=attachments, history=history
+def _ag_ui(rooms: Rooms, entrance: Entrance) -> AgUiDoor:
+    ground, talks, attachments = rooms.ground, rooms.talks, rooms.granted.attachments
+    streams, history, settings = entrance.streams, entrance.history, ground.settings
+    standing = ThreadSnapshot(
+        records=ground.store, controls=talks.controls, streams=streams, attachments=attachments, history=history
     )
     return AgUiDoor(
         auth=entrance.auth,
-        inbox=house.inbox,
+        inbox=talks.inbox,
         streams=streams,
-        agents=house.agents,
+        agents=rooms.machinery.agents,
         names=entrance.names,
-        client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.clock),
+        client_runs=ClientRuns(history, ClientFiles(attachments), rooms.granted.outside.approvals, clock=ground.clock),
         standing=standing,
         limits=AgUiLimits(settings.ag_ui_body_mib * MIB, settings.ag_ui_messages),
     )
 
 
-def _talking(house: House, settings: Settings, entrance: Entrance) -> list[Door]:
-    """Conversations: their messages, days, files, branches, and what comes of them."""
-    auth, names = entrance.auth, entrance.names
-    branches = Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=house.clock)
-    actions = UiActions(inbox=house.inbox, log=house.store, records=house.store, clock=house.clock)
+def _talking(rooms: Rooms, entrance: Entrance) -> list[Door]:
+    """Conversations: their messages, days, files, branches."""
+    ground, talks, attachments = rooms.ground, rooms.talks, rooms.granted.attachments
+    auth, names, store, clock = entrance.auth, entrance.names, ground.store, ground.clock
+    branches = Branches(controls=talks.controls, inbox=talks.inbox, records=store, clock=clock)
     return [
         SessionsDoor(
             auth=auth,
             names=names,
-            controls=house.controls,
-            keeping=house.keeping,
-            inbox=house.inbox,
-            tails=house.tails,
-            keep_alive_seconds=settings.keep_alive_seconds,
-            attachments=house.attachments,
+            controls=talks.controls,
+            keeping=rooms.upkeep.deletion,
+            inbox=talks.inbox,
+            tails=ground.tails,
+            keep_alive_seconds=ground.settings.keep_alive_seconds,
+            attachments=attachments,
         ),
-        BranchesDoor(auth=auth, names=names, branches=branches, controls=house.controls, exports=Exports(house.store)),
+        BranchesDoor(auth=auth, names=names, branches=branches, controls=talks.controls, exports=Exports(store)),
         HistoryDoor(
             auth=auth,
             names=names,
-            days=Days(house.store, house.users),
-            attachments=house.attachments,
-            agent_name=house.agents.label_of,
+            days=Days(store, talks.users),
+            attachments=attachments,
+            agent_name=rooms.machinery.agents.label_of,
         ),
-        AttachmentsDoor(auth=auth, attachments=house.attachments),
-        UiActionsDoor(auth=auth, actions=actions),
-        UsersDoor(auth=auth, users=house.users),
-        ApprovalsDoor(auth=auth, approvals=house.approvals),
-        AutomationsDoor(auth=auth, automations=house.automations),
-        CalendarDoor(auth=auth, calendars=house.calendars),
-        EventsDoor(
-            platforms=house.platforms,
-            ingress=house.ingress,
-            note=house.audit.counted,
-            clock=house.clock,
-            body_bytes=settings.event_body_mib * MIB,
-        ),
+        AttachmentsDoor(auth=auth, attachments=attachments),
+        UiActionsDoor(auth=auth, actions=UiActions(inbox=talks.inbox, log=store, records=store, clock=clock)),
+        UsersDoor(auth=auth, users=talks.users),
     ]
 
 
-def _administering(house: House, entrance: Entrance) -> list[Door]:
-    """Agents, runners, knowledge, keys, and looking over a workspace."""
-    auth, names, note = entrance.auth, entrance.names, house.audit.soon
-    overview = Overview(house.store, house.clock, note=note)
+def _outside(rooms: Rooms, entrance: Entrance) -> list[Door]:
+    """Approvals, jobs, calendars and platforms."""
+    ground, outside, auth = rooms.ground, rooms.granted.outside, entrance.auth
     return [
-        ExplainDoor(auth=auth, names=names, overview=overview, explanations=Explanations(house.store, house.clock)),
-        DeliveriesDoor(auth=auth, deliveries=house.deliveries),
-        AgentsDoor(
-            auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents, offers=house.offers
+        ApprovalsDoor(auth=auth, approvals=outside.approvals),
+        AutomationsDoor(auth=auth, automations=rooms.talks.automations),
+        CalendarDoor(auth=auth, calendars=rooms.granted.calendars),
+        EventsDoor(
+            platforms=outside.platforms,
+            ingress=rooms.talks.ingress,
+            note=ground.audit.counted,
+            clock=ground.clock,
+            body_bytes=ground.settings.event_body_mib * MIB,
         ),
-        AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=house.clock),
-        KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
+        DeliveriesDoor(auth=auth, deliveries=outside.deliveries),
+    ]
+
+
+def _administering(rooms: Rooms, entrance: Entrance) -> list[Door]:
+    """Agents, runners, knowledge, keys, and looking over a workspace."""
+    ground, machinery, upkeep = rooms.ground, rooms.machinery, rooms.upkeep
+    auth, names, note, store, clock = entrance.auth, entrance.names, ground.audit.soon, ground.store, ground.clock
+    overview, resources, agents = Overview(store, clock, note=note), rooms.granted.of_workspaces, machinery.agents
+    return [
+        ExplainDoor(auth=auth, names=names, overview=overview, explanations=Explanations(store, clock)),
+        AgentsDoor(auth=auth, agents=agents, health=upkeep.health, stored=rooms.talks.stored_agents, offers=resources),
+        AllowancesDoor(auth=auth, agents=agents, authority=machinery.runs.authority, clock=clock),
+        KnowledgeDoor(auth=auth, bases=rooms.granted.documents.bases, changed=resources.forget),
         AdminDoor(
             auth=auth,
-            gateway=house.gateway,
-            attaching=house.attaching,
-            keys=house.store,
+            gateway=machinery.gateway,
+            attaching=upkeep.attaching,
+            keys=store,
             note=note,
-            claimed=partial(_is_claimed, house),
-            taking_over=house.taking_over,
+            claimed=partial(_is_claimed, machinery.gateway, agents),
+            taking_over=rooms.talks.taking_over,
         ),
-        MetricsDoor(auth=auth, page=house.metrics.page),
         OverviewDoor(auth=auth, names=names, overview=overview),
     ]
 
 
-def _is_claimed(house: House, plugin: str) -> bool:
-    """Whether agents of whoever runs the host rely on a plugin: their settings and secrets go to whoever serves it."""
-    return house.gateway.has_installed(plugin) or any(
-        plugin == str(RunnerId.parse(runner).plugin) for runner in house.agents.named_runners()
+def _is_claimed(gateway: Gateway, agents: Agents, plugin: str) -> bool:
+    """Tell whether agents of whoever runs the host rely on a plugin: their secrets go to whoever serves it."""
+    return gateway.has_installed(plugin) or any(
+        plugin == str(RunnerId.parse(runner).plugin) for runner in agents.named_runners()
     )
 
 
-def _open_to_all(house: House) -> list[Door]:
+def _open_to_all(rooms: Rooms, ready: Ready) -> list[Door]:
     """Doors that know their callers by something else than a key, or need not know them."""
+    machinery = rooms.machinery
     return [
-        AttachDoor(house.gateway, house.open_streams, house.attaching.way_to),
-        house.run_door,
-        Probes(house.ready),
+        AttachDoor(machinery.gateway, rooms.talks.open_streams, rooms.upkeep.attaching.way_to),
+        machinery.run_door,
+        Probes(ready),
         ConsoleDoor(),
         DescriptionDoor(),
     ]

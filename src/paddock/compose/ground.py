@@ -1,24 +1,24 @@
-"""What the rest of the house stands on, and what a run can be granted. Two stages of `build`, in their order."""
+"""Builds the store and the parts that read it, then everything a run can be granted. The first two stages."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from paddock.compose.cluster import Neighbourhood, blobs_of, neighbourhood_of
-from paddock.compose.house import Tasks
 from paddock.compose.named import NamedParts
 from paddock.compose.parts import (
     NamedAgents,
+    Outside,
     artifact_limits,
     attachments_of,
     budgets_of,
     named_agents,
-    platforms_of,
+    outside_of,
     tool_calls_of,
     tools_of,
 )
-from paddock.host.agents.agents import Agents
-from paddock.host.agents.files import AgentFiles, first_of
+from paddock.compose.tasks import Tasks
+from paddock.host.agents.files import first_of
 from paddock.host.automation.calendar import Calendars
 from paddock.host.calls.artifacts import Artifacts
 from paddock.host.calls.embeddings import Embeddings
@@ -26,19 +26,19 @@ from paddock.host.calls.events import Events
 from paddock.host.calls.knowledge import DocumentOriginals
 from paddock.host.calls.models import ModelCalls
 from paddock.host.calls.tools import ToolCalls
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.workspace_resources import WorkspaceResources
+from paddock.host.cluster.outage import Outage
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.keeping.audit import Audit
-from paddock.host.people.approvals import Approvals
 from paddock.host.people.metering import Metering
-from paddock.host.platforms.deliveries import Deliveries
-from paddock.host.platforms.platforms import Platforms
+from paddock.host.runs.admission import Admission
+from paddock.host.runs.live_runs import LiveRuns
 from paddock.host.runs.outcomes import Outcomes
+from paddock.host.session.loops import SessionLoops
 from paddock.host.streams.tails import Tails
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.demo import NAME as DEMO
-from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.rules.cluster.secret import ClusterSecret
@@ -49,100 +49,114 @@ from paddock.tools.catalog import ToolCatalog
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Present:
+    """The runs and sessions of this moment. Built first: the gate, the runs, the sessions and the tails all ask it."""
+
+    runs: LiveRuns
+    loops: SessionLoops
+    outage: Outage
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
     """The store and what reads it for everybody."""
 
     settings: Settings
     clock: Callable[[], float]
     tasks: Tasks
-    files: AgentFiles
     named: NamedAgents
     store: Store
+    blobs: Blobs
+    secret: ClusterSecret
     near: Neighbourhood
+    present: Present
     tails: Tails
     audit: Audit
     outcomes: Outcomes
-    blobs: Blobs
-    events: Events
-    artifacts: Artifacts
-    secret: ClusterSecret
-
-    @property
-    def agents(self) -> Agents:
-        return self.named.agents
 
 
-def lay_ground(settings: Settings, url: str) -> Ground:
-    tasks, files = Tasks(), AgentFiles()
-    named = named_agents(settings, files)
+def lay_foundation(settings: Settings, url: str) -> Foundation:
+    tasks, named = Tasks(), named_agents(settings)
     store = store_at(settings.store, settings.data, serving=True, url=settings.own_url or url)
-    near, blobs, events = neighbourhood_of(settings, store), blobs_of(settings), Events(store)
-    clock = near.hosts.clock if near.hosts is not None else time.time
-    raw = first_of(events.raw, files.raw)
-    return Ground(
+    near = neighbourhood_of(settings, store)
+    members, link = near.members, near.link
+    admission, loops = Admission(settings.max_runs), SessionLoops()
+    runs = LiveRuns(admission, members.held) if members is not None else LiveRuns(admission)
+    return Foundation(
         settings=settings,
-        clock=clock,
+        clock=link.hosts.clock if link is not None else time.time,
         tasks=tasks,
-        files=files,
         named=named,
         store=store,
+        blobs=blobs_of(settings),
+        secret=find_secret(settings.data),
         near=near,
-        tails=Tails(store, near.live),
+        present=Present(runs, loops, Outage(store, members.held if members is not None else None)),
+        tails=Tails(store, link.live if link is not None else None, loops.works_on),
         audit=Audit(store, tasks.spawn),
         outcomes=Outcomes(store),
-        blobs=blobs,
-        events=events,
-        artifacts=Artifacts(store, blobs, clock=clock, limits=artifact_limits(settings), raw=raw),
-        secret=find_secret(settings.data),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Resources:
-    """Models, tools, knowledge, files of users, and the platforms a run may act on."""
+class Documents:
+    """Knowledge bases, and the work of bringing documents in."""
 
-    beside: NamedParts
-    calendars: Calendars
-    model_calls: ModelCalls
-    tools: ToolCatalog
-    tool_calls: ToolCalls
     ingest: Ingest
     bases: Bases
-    offers: Offers
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Models, tools, knowledge, files, and the platforms a run may act on."""
+
+    beside: NamedParts
+    events: Events
+    artifacts: Artifacts
     attachments: UserAttachments
-    webhooks: HttpWebhooks
-    platforms: Platforms
-    deliveries: Deliveries
-    approvals: Approvals
+    documents: Documents
+    calendars: Calendars
+    tools: ToolCatalog
+    tool_calls: ToolCalls
+    model_calls: ModelCalls
+    of_workspaces: WorkspaceResources
+    outside: Outside
 
 
-def gather_resources(ground: Ground, url: str) -> Resources:
+def gather_resources(ground: Foundation, url: str) -> Resources:
     settings, store, clock, spawn = ground.settings, ground.store, ground.clock, ground.tasks.spawn
-    beside = NamedParts(settings, ground.named.resources, ground.named.functions, clock=clock, spawn=spawn)
-    models, kept = beside.models, knowledge_in(store)
+    named, live = ground.named, ground.present.runs
+    beside = NamedParts(settings, named.defined.resources, named.functions, clock=clock, spawn=spawn, live=live.ids)
+    events = Events(store)
+    raw = first_of(events.raw, named.files.raw)
+    artifacts = Artifacts(store, ground.blobs, clock=clock, limits=artifact_limits(settings), raw=raw)
+    attachments = attachments_of(settings, artifacts, store, clock)
     calendars, tools = tools_of(beside.functions, beside.servers, store, clock)
-    budgets = budgets_of(settings, store, clock)
-    metering = Metering(models, note=ground.audit.soon, clock=clock, budgets=budgets)
-    embed = Embeddings(models, metering)
-    originals = DocumentOriginals(ground.artifacts, store, ground.blobs)
-    ingest = Ingest(kept, embed=embed, clock=clock, originals=originals)
-    bases = Bases(kept, ingest, embed=embed, clock=clock, originals=originals)
-    attachments = attachments_of(settings, ground.artifacts, store, clock)
-    webhooks, platforms, deliveries = platforms_of(settings, store, ground.outcomes, clock, attachments, url)
+    metering = Metering(beside.models, note=ground.audit.soon, clock=clock, budgets=budgets_of(settings, store, clock))
+    documents = _documents(ground, artifacts, Embeddings(beside.models, metering))
     return Resources(
         beside=beside,
-        calendars=calendars,
-        model_calls=ModelCalls(models, metering, clock=clock),
-        tools=tools,
-        tool_calls=tool_calls_of(settings, tools, ground.artifacts, store, ground.outcomes, clock),
-        ingest=ingest,
-        bases=bases,
-        offers=Offers(
-            models=models, tools=tools, knowledge=bases, clock=clock, default_model=settings.default_model or DEMO
-        ),
+        events=events,
+        artifacts=artifacts,
         attachments=attachments,
-        webhooks=webhooks,
-        platforms=platforms,
-        deliveries=deliveries,
-        approvals=Approvals(store, platforms, outcomes=ground.outcomes, clock=clock, spawn=spawn),
+        documents=documents,
+        calendars=calendars,
+        tools=tools,
+        tool_calls=tool_calls_of(settings, tools, artifacts, store, ground.outcomes, clock, live.goes_on),
+        model_calls=ModelCalls(beside.models, metering, clock=clock),
+        of_workspaces=WorkspaceResources(
+            models=beside.models,
+            tools=tools,
+            knowledge=documents.bases,
+            clock=clock,
+            default_model=settings.default_model or DEMO,
+        ),
+        outside=outside_of(settings, store, ground.outcomes, clock, attachments, spawn, url),
     )
+
+
+def _documents(ground: Foundation, artifacts: Artifacts, embed: Embeddings) -> Documents:
+    kept, clock = knowledge_in(ground.store), ground.clock
+    originals = DocumentOriginals(artifacts, ground.store, ground.blobs)
+    ingest = Ingest(kept, embed=embed, clock=clock, originals=originals, may_work=ground.near.keeps_house)
+    return Documents(ingest, Bases(kept, ingest, embed=embed, clock=clock, originals=originals))

@@ -1,12 +1,11 @@
-"""What runs runs, and what keeps conversations. The two stages of `build` that follow the ground and the resources."""
+"""Builds the gate, the runners behind it, and the runs. Follows the foundation and the resources."""
 
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from paddock.compose.cluster import everywhere, keep_in_step, peers_of
-from paddock.compose.ground import Ground, Resources
+from paddock.compose.ground import Foundation, Resources
 from paddock.compose.parts import (
     MIB,
     Plugins,
@@ -17,8 +16,8 @@ from paddock.compose.parts import (
     traces_of,
     why_no_network,
 )
-from paddock.host.agents.stored import StoredAgents
-from paddock.host.automation.scheduler import Scheduler
+from paddock.host.agents.agents import Agents
+from paddock.host.agents.file import in_force
 from paddock.host.calls.history import History
 from paddock.host.calls.host_calls import HostCalls
 from paddock.host.calls.knowledge import KnowledgeCalls
@@ -26,23 +25,18 @@ from paddock.host.calls.observed_calls import ObservedCalls
 from paddock.host.calls.state import RunnerState
 from paddock.host.calls.steering import Steering
 from paddock.host.calls.storage_areas import StorageAreas
-from paddock.host.cluster.peers import Peers
-from paddock.host.conversations.inbox import Inbox
-from paddock.host.keeping.deletion import Keeping
-from paddock.host.people.users import Users
-from paddock.host.runs.admission import Admission
+from paddock.host.cluster.attaching import addresses_of
+from paddock.host.runs.authority import Authority
+from paddock.host.runs.briefing import Briefing
 from paddock.host.runs.endpoints import RunEndpoints
+from paddock.host.runs.granting import Granting
+from paddock.host.runs.live_run import ResultHandling
 from paddock.host.runs.runs import Runs
-from paddock.host.runs.surroundings import Surroundings
+from paddock.host.runs.surroundings import RunSurroundings
 from paddock.host.runs.working_directories import WorkingDirectories
-from paddock.host.session.controls import Controls
-from paddock.host.session.manager import SessionManager
-from paddock.host.session.sessions import Sessions
-from paddock.host.session.word_quota import WordLimits
 from paddock.http_api.mcp.door import McpDoor
 from paddock.rules.access.limits import Rates
-from paddock.runners.gateway import Gateway
-from paddock.storage.files.cluster_secret import Sealer
+from paddock.runners.gateway import Confinement, Gateway, ProcessTimes, RunnerGate
 from paddock.telemetry.metrics import Metrics
 from paddock.telemetry.together import Together
 
@@ -55,6 +49,7 @@ class Machinery:
     """The gate, the runners behind it, and the runs."""
 
     plugins: Plugins
+    agents: Agents
     gateway: Gateway
     endpoints: RunEndpoints
     run_door: McpDoor
@@ -64,145 +59,114 @@ class Machinery:
     traces: "Traces | None"
 
 
-def set_up_runs(ground: Ground, granted: Resources) -> Machinery:
-    """The gate first, then the runners that call it, then the runs that both know."""
-    clock, spawn, store = ground.clock, ground.tasks.spawn, ground.store
-    steering, endpoints = Steering(store), RunEndpoints(ground.settings.run_address)
-    metrics, traces = Metrics(version("paddock")), traces_of(ground.settings)
+def set_up_runs(ground: Foundation, granted: Resources) -> Machinery:
+    """The gate first, then the runners that call it, then the runs."""
+    settings, clock, spawn = ground.settings, ground.clock, ground.tasks.spawn
+    metrics, traces = Metrics(version("paddock")), traces_of(settings)
     observer = Together([metrics, *([traces] if traces else [])])
-    calls = _gate(ground, granted, steering)
+    calls = _gate(ground, granted)
     on_call = ObservedCalls(calls.on_wire, observer, clock)
-    plugins, directories = plugins_of(ground.settings), directories_of(ground.settings)
-    gateway = _gateway(ground, plugins, calls, on_call, endpoints)
-    ground.agents.offer(partial(gateway.names, installed=ground.settings.agents is None))
-    runs = Runs(
-        gateway=gateway,
-        agents=lambda: ground.agents,
-        records=store,
-        clock=clock,
-        spawn=spawn,
-        offered=calls.offered,
-        offers=granted.offers,
-        observer=observer,
-        host_version=version("paddock"),
-        deadline_seconds=ground.settings.run_deadline_seconds,
-        actions=granted.approvals,
-        artifacts=ground.artifacts,
-        admission=Admission(ground.settings.max_runs),
-        around=Surroundings(gateway, endpoints, directories, spawn),
-        opened=ground.settings.api_agents,
-        timeouts=timeouts_of(ground.settings),
+    plugins, directories, endpoints = plugins_of(settings), directories_of(settings), RunEndpoints(settings.run_address)
+    gateway = _gateway(ground, plugins, RunnerGate(on_call, calls.foreign, calls.overloaded), endpoints)
+    agents = in_force(
+        ground.named.defined, settings.max_queue, partial(gateway.names, installed=settings.agents is None)
     )
-    granted.beside.live = lambda: [run.turn_id for run in runs.live]
-    granted.tool_calls.goes_on = lambda run_id: runs.find(run_id) is not None
-    calls.serve(runs)
-    steering.serve(runs)
-    door = McpDoor(endpoints, calls, on_call=on_call, note=ground.audit.soon, clock=clock, spawn=spawn)
-    return Machinery(plugins, gateway, endpoints, door, directories, runs, metrics, traces)
+    around = RunSurroundings(gateway, endpoints, directories, spawn)
+    authority = Authority(
+        gateway=gateway,
+        agents=agents,
+        offered=calls.offered,
+        resources=granted.of_workspaces,
+        opened=settings.api_agents,
+    )
+    handling = ResultHandling(granted.artifacts, clock, spawn, granted.outside.approvals, observer)
+    return Machinery(
+        plugins=plugins,
+        agents=agents,
+        gateway=gateway,
+        endpoints=endpoints,
+        run_door=McpDoor(endpoints, calls, on_call=on_call, note=ground.audit.soon, clock=clock, spawn=spawn),
+        directories=directories,
+        runs=_runs(ground, gateway, agents, authority, handling, around),
+        metrics=metrics,
+        traces=traces,
+    )
 
 
-def _gate(ground: Ground, granted: Resources, steering: Steering) -> HostCalls:
+def _runs(
+    ground: Foundation,
+    gateway: Gateway,
+    agents: Agents,
+    authority: Authority,
+    handling: ResultHandling,
+    around: RunSurroundings,
+) -> Runs:
+    live, settings = ground.present.runs, ground.settings
+    return Runs(
+        gateway=gateway,
+        granting=Granting(
+            authority=authority,
+            agents=agents,
+            live=live,
+            handling=handling,
+            deadline_seconds=settings.run_deadline_seconds,
+        ),
+        briefing=Briefing(ground.store, ground.present.outage, host_version=version("paddock")),
+        live=live,
+        handling=handling,
+        around=around,
+        timeouts=timeouts_of(settings),
+    )
+
+
+def _gate(ground: Foundation, granted: Resources) -> HostCalls:
     """Every host call, with the room that does it."""
-    settings, store, clock = ground.settings, ground.store, ground.clock
+    settings, store, live = ground.settings, ground.store, ground.present.runs
     work = {
         **History(store).work,
         **RunnerState(store).work,
         **granted.model_calls.work,
         **granted.tool_calls.work,
-        **KnowledgeCalls(granted.bases).work,
-        **granted.approvals.work,
-        **ground.events.work,
-        **ground.artifacts.work,
+        **KnowledgeCalls(granted.documents.bases).work,
+        **granted.outside.approvals.work,
+        **granted.events.work,
+        **granted.artifacts.work,
         **StorageAreas(store, ground.blobs, area_bytes=settings.storage_area_mib * MIB).work,
-        **steering.work,
+        **Steering(store, live).work,
     }
-    rates = Rates.of_a_run(settings.host_call_rate)
-    return HostCalls(work=work, records=store, audit=ground.audit, clock=clock, rates=rates)
+    return HostCalls(
+        work=work,
+        live=live,
+        outage=ground.present.outage,
+        records=store,
+        audit=ground.audit,
+        clock=ground.clock,
+        rates=Rates.of_a_run(settings.host_call_rate),
+    )
 
 
-def _gateway(
-    ground: Ground, plugins: Plugins, calls: HostCalls, on_call: ObservedCalls, endpoints: RunEndpoints
-) -> Gateway:
+def _gateway(ground: Foundation, plugins: Plugins, gate: RunnerGate, endpoints: RunEndpoints) -> Gateway:
     settings = ground.settings
-    return Gateway(
-        plugins.catalog,
+    confinement = Confinement(
         home=settings.data / "homes",
         mark=mark_of(settings.data),
-        on_call=on_call,
-        host_version=version("paddock"),
+        data=settings.data,
         isolation=settings.isolation,
         env_allow=settings.env_allow,
-        on_foreign=calls.foreign,
-        on_overload=calls.overloaded,
-        host_time=ground.clock,
-        run_socket=lambda: endpoints.socket,
-        network_refused=lambda: why_no_network(ground.store),
-        patience=settings.run_deadline_seconds,
-        spare_seconds=settings.spare_process_seconds,
-        data=settings.data,
         memory_mb=settings.plugin_memory_mb,
+        run_socket=lambda: endpoints.socket,
+        network_refused=partial(why_no_network, ground.store),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Conversations:
-    """Sessions, who owns them, and what is handed into them."""
-
-    sessions: Sessions
-    peers: Peers | None
-    stored_agents: StoredAgents
-    keeping: Keeping
-    users: Users
-    inbox: Inbox
-    scheduler: Scheduler
-    controls: Controls
-
-
-def open_conversations(ground: Ground, granted: Resources, machinery: Machinery) -> Conversations:
-    store, clock, near, runs = ground.store, ground.clock, ground.near, machinery.runs
-    agents = ground.agents
-    sessions = _sessions(ground, granted, runs)
-    peers = peers_of(near, sessions=sessions, tails=ground.tails, runs=runs, audit=ground.audit, clock=clock)
-    opened, users = ground.settings.api_agents, Users(store, clock=clock)
-    sealing = Sealer(ground.secret)
-    stored_agents = StoredAgents(agents, kept=store, records=store, clock=clock, opened=opened, sealing=sealing)
-    keep_in_step(ground.settings, peers, stored_agents, granted.ingest)
-    directories = everywhere(machinery.directories, near.owners, peers)
-    inbox = Inbox(
-        sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users, owners=near.owners
+    times = ProcessTimes(
+        retire_seconds=settings.run_deadline_seconds,
+        spare_seconds=settings.spare_process_seconds,
+        host_time=ground.clock,
     )
-    controls = Controls(sessions=sessions, agents=lambda: agents, records=store, clock=clock, owners=near.owners)
-    return Conversations(
-        sessions=sessions,
-        peers=peers,
-        stored_agents=stored_agents,
-        keeping=Keeping(store, ground.blobs, sessions, clock=clock, directories=directories, owners=near.owners),
-        users=users,
-        inbox=inbox,
-        scheduler=Scheduler(store, inbox, agents=lambda: agents, clock=clock),
-        controls=controls,
-    )
-
-
-def _sessions(ground: Ground, granted: Resources, runs: Runs) -> Sessions:
-    store, clock, spawn = ground.store, ground.clock, ground.tasks.spawn
-    timeouts = timeouts_of(ground.settings)
-    manager = SessionManager(
-        records=store, agents=lambda: ground.agents, readiness=runs, clock=clock, spawn=spawn, timeouts=timeouts
-    )
-    return Sessions(
-        store,
-        ground.tails,
-        performer=runs,
-        manager=manager,
-        audit=ground.audit,
-        agents=lambda: ground.agents,
-        clock=clock,
-        spawn=spawn,
-        shared=ground.near.shared,
-        deliveries_wait=granted.deliveries.wake,
-        word_limits=WordLimits(
-            of_user=ground.settings.user_words_mib * MIB, of_workspace=ground.settings.workspace_words_mib * MIB
-        ),
-        timeouts=timeouts,
+    return Gateway(
+        plugins.catalog,
+        confinement,
+        gate,
+        host_version=version("paddock"),
+        times=times,
+        elsewhere=partial(addresses_of, ground.near.members),
     )

@@ -1,4 +1,4 @@
-"""What the agents file names beside its agents: models, tools and MCP servers, made when the host starts and again
+"""Models, tools and MCP servers that the agents file names beside its agents, made when the host starts and again
 when the file names others. What the settings name stays as it is while the host runs.
 """
 
@@ -32,16 +32,17 @@ class NamedParts:
         *,
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
+        live: Callable[[], Iterable[str]],
     ) -> None:
-        """`further` are the functions of a program. Raises ModelSettingsError or ToolDefinitionError."""
+        """`further` are the functions of a program; runs that are `live` keep the functions they began with.
+        Raises ModelSettingsError or ToolDefinitionError."""
         self._settings = settings
         self._clock = clock
         self._spawn = spawn
         self._named = named
         self._lasting = load_tools(settings.tools)
         self._further = further
-        self.live: Callable[[], Iterable[str]] = tuple
-        """The runs of this moment: they keep the functions they began with."""
+        self._live = live
         self.models = models_of(settings, clock, named.models)
         self.functions = FunctionTools(
             [*self._lasting, *further, *self._tools(named, further)],
@@ -71,7 +72,7 @@ class NamedParts:
             if models is not None:
                 self._offer(models)
             if tools is not None:
-                self.functions.take([*self._lasting, *tools], self.live())
+                self.functions.take([*self._lasting, *tools], self._live())
                 log.info("the tools of the agents file are in force", action="agents.reload", tools=_names(tools))
             if named.mcp_servers != self._named.mcp_servers:
                 self.servers.take(servers)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from paddock.agent_program import is_program, load_program
 from paddock.confinement.homes import Homes
 from paddock.host.agents.agents import Agents
-from paddock.host.agents.file import defined_in, in_force
+from paddock.host.agents.file import Defined, defined_in
 from paddock.host.agents.files import AgentFiles
 from paddock.host.agents.watch import Mark, Marks, marks_of_tools, state_of
 from paddock.host.automation.calendar import Calendars
 from paddock.host.calls.artifacts import ArtifactLimits, Artifacts
 from paddock.host.calls.tool_files import ToolFiles
 from paddock.host.calls.tools import ToolCalls
+from paddock.host.conversations.answers import Answers
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.conversations.client_files import ClientFiles
 from paddock.host.conversations.client_history import ClientHistory
@@ -32,8 +33,8 @@ from paddock.host.platforms.delta_stream import DeltaStream
 from paddock.host.platforms.ingress import Ingress
 from paddock.host.platforms.platforms import Platforms
 from paddock.host.runs.outcomes import Outcomes
+from paddock.host.runs.result_sequencer import Spawn
 from paddock.host.runs.working_directories import WorkingDirectories
-from paddock.host.session.answers import Answers
 from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
 from paddock.models.keys import Key
@@ -118,8 +119,8 @@ async def why_no_network(store: Store) -> str | None:
 class NamedAgents:
     """The agents that the settings name, and what was named beside them."""
 
-    agents: Agents
-    resources: NamedResources
+    defined: Defined
+    files: AgentFiles
     functions: Sequence[FunctionTool] = ()
     watched: Path | None = None
     """The file that is looked at again while the host runs."""
@@ -141,17 +142,16 @@ class Plugins:
         return PluginsWatch(gateway, load=self.load, mark=self.mark, seen=self.seen, note=audit.soon, clock=clock)
 
 
-def named_agents(settings: Settings, files: AgentFiles) -> NamedAgents:
+def named_agents(settings: Settings) -> NamedAgents:
     """In a Python program, in a file, or the built-in ones. Raises AgentsFileError."""
-    path, max_queue = settings.agents, settings.max_queue
+    path, files = settings.agents, AgentFiles()
     seen = state_of(path) if path is not None else None
     if path is not None and is_program(path):
         program = load_program(path)
-        agents, named = in_force(program.defined, max_queue), program.defined.resources
-        return NamedAgents(agents, named, program.tools, watched=path, seen=(seen,))
+        return NamedAgents(program.defined, files, program.tools, watched=path, seen=(seen,))
     defined = defined_in(path, files)
     marks = (seen, *marks_of_tools(defined.resources.tools))
-    return NamedAgents(in_force(defined, max_queue), defined.resources, watched=path, seen=marks)
+    return NamedAgents(defined, files, watched=path, seen=marks)
 
 
 def plugins_of(settings: Settings) -> Plugins:
@@ -205,20 +205,34 @@ def tool_calls_of(
     store: Store,
     outcomes: Outcomes,
     clock: Callable[[], float],
+    goes_on: Callable[[str], bool],
 ) -> ToolCalls:
     files = ToolFiles(artifacts, ChildPictures(), max_pixels=settings.image_megapixels * 1_000_000)
-    return ToolCalls(tools, records=store, outcomes=outcomes, clock=clock, artifacts=artifacts, files=files)
+    return ToolCalls(
+        tools, records=store, outcomes=outcomes, clock=clock, artifacts=artifacts, files=files, goes_on=goes_on
+    )
 
 
-def platforms_of(
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The chat platforms, how they are reached, what is on its way to them, and what waits for a person's word."""
+
+    webhooks: HttpWebhooks
+    platforms: Platforms
+    deliveries: Deliveries
+    approvals: Approvals
+
+
+def outside_of(
     settings: Settings,
     store: Store,
     outcomes: Outcomes,
     clock: Callable[[], float],
     attachments: Attachments,
+    spawn: Spawn,
     url: str,
-) -> tuple[HttpWebhooks, Platforms, Deliveries]:
-    """The chat platforms, how they are reached, and what is on its way to them. `url` is where this host listens."""
+) -> Outside:
+    """`url` is where this host listens."""
     webhooks = HttpWebhooks()
     platforms = Platforms(settings.platforms, reveal=revealed, webhooks=webhooks, records=store, clock=clock)
     base = settings.public_url or settings.own_url or url
@@ -228,13 +242,14 @@ def platforms_of(
         return f"{base}{signed}" if signed is not None and signed.startswith("/") else signed
 
     deliveries = Deliveries(store, platforms, outcomes=outcomes, clock=clock, address=address)
-    return webhooks, platforms, deliveries
+    approvals = Approvals(store, platforms, outcomes=outcomes, clock=clock, spawn=spawn)
+    return Outside(webhooks, platforms, deliveries, approvals)
 
 
 def ingress_of(
     inbox: Inbox,
     store: Store,
-    agents: Callable[[], Agents],
+    agents: Agents,
     attachments: Attachments,
     approvals: Approvals,
     pieces: DeltaStream,
@@ -254,7 +269,7 @@ def ingress_of(
 
 
 def revealed(text: str) -> str:
-    """What a reference leads to; any other text is itself."""
+    """Look up a reference to a secret; any other text is returned as it is."""
     return Key(text).read() or "" if text.startswith(("env:", "file:")) else text
 
 
@@ -269,7 +284,7 @@ def traces_of(settings: Settings) -> "Traces | None":
 
 
 def mark_of(data: Path) -> str:
-    """What the processes of this data directory carry in their environment, so that leftovers can be found."""
+    """Name a data directory in the environment of its processes, so that leftovers can be found."""
     return sha256(os.fsencode(data.resolve())).hexdigest()[:24]
 
 

@@ -18,7 +18,7 @@ class _Chance:
         self._used = 0
         os.register_at_fork(after_in_child=self._forget)
 
-    def take(self, count: int) -> bytes:
+    def draw(self, count: int) -> bytes:
         """So many random bytes, given to nobody else."""
         first, self._used = self._used, self._used + count
         if self._used > len(self._stock):
@@ -35,13 +35,13 @@ _chance = _Chance()
 
 def chance(count: int) -> bytes:
     """So many random bytes, given to nobody else: for salts."""
-    return _chance.take(count)
+    return _chance.draw(count)
 
 
 def new_id() -> str:
     """A time-ordered UUID (version 7), so that ids sort by when they were made."""
     stamp = f"{time.time_ns() // 1_000_000:012x}"
-    digits = _chance.take(10).hex()
+    digits = _chance.draw(10).hex()
     return f"{stamp[:8]}-{stamp[8:]}-7{digits[:3]}-{_VARIANTS[digits[3]]}{digits[4:7]}-{digits[7:19]}"
 
 

@@ -48,8 +48,10 @@ class Ingest:
         embed: Embed | None = None,
         clock: Callable[[], float] = time.time,
         originals: Originals | None = None,
+        may_work: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`originals` keeps what documents were made of; without it only their passages are kept."""
+        """`originals` keeps what documents were made of; without it only their passages are kept. `may_work`: whether
+        it is this host that works through the jobs, where several share them."""
         self._originals = originals
         self._store = store
         self._embed = embed
@@ -57,8 +59,7 @@ class Ingest:
         self._wake = asyncio.Event()
         self._last = ""
         """The workspace that had its turn last."""
-        self.may_work: Callable[[], bool] = lambda: True
-        """Whether it is this host that works through the jobs, where several share them."""
+        self._may_work = may_work
 
     def wake(self) -> None:
         """There may be a new job."""
@@ -70,10 +71,10 @@ class Ingest:
         while True:
             self._wake.clear()
             try:
-                if not swept and self.may_work():
+                if not swept and self._may_work():
                     await self._store.sweep()
                     swept = True
-                while self.may_work() and (job := await self._next()):
+                while self._may_work() and (job := await self._next()):
                     await self.do(job)
             except StorageUnavailableError as error:
                 log.warning("ingest waits for the store", action="knowledge.ingest", reason=str(error))
@@ -100,7 +101,7 @@ class Ingest:
         except Exception:
             log.exception("a document could not be brought in", action="knowledge.ingest", job_id=job.job_id)
             ended = replace(job, status="failed", message="the host made a mistake; its log has it")
-        if not self.may_work():
+        if not self._may_work():
             return job  # it is another host's by now, which goes on with it
         try:
             ended = replace(ended, content_hash="")  # the document has it, and takes it along when it goes

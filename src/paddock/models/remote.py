@@ -18,7 +18,7 @@ import structlog
 from paddock.models import failures
 from paddock.models.keys import Key, MissingKeyError
 from paddock.models.provider import cannot
-from paddock.models.wire.content import in_words
+from paddock.models.wire.content import check_no_addresses, in_words
 from paddock.models.wire.speaking import ServerSaidError, Wire, reason_of
 from paddock.models.wire.sse import EventReader, RubbishError
 from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices, Ranking
@@ -121,7 +121,9 @@ class RemoteModel(ABC):
     # --- within
 
     def _seen(self, call: ModelCall) -> ModelCall:
-        """The question as this model can take it."""
+        """The question as this model can take it. Raises INVALID_ARGUMENT."""
+        if not self.spec.addresses:
+            check_no_addresses(call.messages, self.info.model_id)
         return replace(call, messages=in_words(call.messages)) if self.spec.images is False else call
 
     async def _whole(self, path: str, body: Mapping[str, Any], call: ModelCall, read: Callable[[bytes], Read]) -> Read:

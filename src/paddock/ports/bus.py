@@ -6,6 +6,10 @@ from typing import Protocol
 Heard = Callable[[bytes], None]
 
 
+def nobody() -> None:
+    """Tell nobody that a bus was lost."""
+
+
 class Subscription(Protocol):
     async def stop(self) -> None: ...
 
@@ -13,13 +17,14 @@ class Subscription(Protocol):
 class Bus(Protocol):
     """Words by subject, to everybody else who listens now. Nothing is kept, and nothing is promised to arrive."""
 
-    on_lost: Callable[[], None]
-    """Told when nothing is heard any more."""
     problem: str
     """Why nobody is reached, as far as it was told; empty while somebody is."""
 
-    async def open(self) -> None:
-        """Come within reach if that is possible now; a bus that is away is tried again for as long as it is open."""
+    async def open(self, on_lost: Callable[[], None] = nobody) -> None:
+        """Come within reach if that is possible now; a bus that is away is tried again for as long as it is open.
+
+        `on_lost` is told when nothing is heard any more.
+        """
         ...
 
     async def close(self) -> None: ...

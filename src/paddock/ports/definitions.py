@@ -39,8 +39,10 @@ class ApiKeys(Protocol):
         """Whether there ever was one: a revoked key still tells that callers are known by key here."""
         ...
 
-    async def api_keys(self, workspace_id: str | None, *, limit: int = 1000) -> Sequence[ApiKeyRow]:
-        """The keys of a workspace, or of all; revoked ones too, the newest first."""
+    async def api_keys(
+        self, workspace_id: str | None, *, user_id: str | None = None, limit: int = 1000
+    ) -> Sequence[ApiKeyRow]:
+        """The keys of a workspace, or of all, and of one user of it; revoked ones too, the newest first."""
         ...
 
     async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:

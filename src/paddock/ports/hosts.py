@@ -35,10 +35,10 @@ class LeftBehind(Value, frozen=True):
     why: str
 
 
-class Errand(Value, frozen=True):
+class PendingRequest(Value, frozen=True):
     """Something one host asks of another; `answer` is there once it is done."""
 
-    errand_id: str
+    request_id: str
     body: bytes
     answer: bytes | None = None
 
@@ -79,11 +79,11 @@ class Hosts(Protocol):
         only a moment ago stay unsettled: what they were writing may come after."""
         ...
 
-    async def ask(self, boot: int, errand: Errand) -> None:
+    async def ask(self, boot: int, errand: PendingRequest) -> None:
         """Put something on record for that host to do."""
         ...
 
-    async def asked(self, *, limit: int) -> Sequence[Errand]:
+    async def asked(self, *, limit: int) -> Sequence[PendingRequest]:
         """What this host was asked and has not answered, oldest first; not what nobody waits for any more."""
         ...
 

@@ -58,65 +58,99 @@ class Names:
     """With the installed ones: each plugin's name means its `default` runner."""
 
 
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """How the processes of plugins are kept apart from the host and from each other."""
+
+    home: Path
+    """Holds the plugins' private directories."""
+    mark: str
+    """Names this data directory in the environment of every process."""
+    data: Path | None = None
+    """The data directory, which no confined process may see."""
+    isolation: Level = "L0"
+    env_allow: Collection[str] = ()
+    memory_mb: int = MEMORY_MB
+    """The most memory that a confined process may ask for."""
+    run_socket: Callable[[], str | None] = lambda: None
+    network_refused: Callable[[], Awaitable[str | None]] = not_refused
+
+    def planner(self) -> Callable[[Plugin, Place], Launch]:
+        """How a process of a plugin is started at a place; the environment is looked at once, now."""
+        allowed = {name: os.environ[name] for name in self.env_allow if name in os.environ}
+        ground = Ground(Homes(self.home), self.data, self.memory_mb)
+
+        def plan(plugin: Plugin, place: Place) -> Launch:
+            socket = Path(found) if (found := self.run_socket()) else None
+            return launch.plan(
+                plugin,
+                ground=ground,
+                mark=self.mark,
+                allowed=allowed,
+                isolation=self.isolation,
+                place=place,
+                socket=socket,
+            )
+
+        return plan
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerGate:
+    """Handlers for host calls of runners, and for frames that were turned away before."""
+
+    on_call: HostCallHandler
+    on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
+    on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTimes:
+    """Time limits of plugin processes, and the clocks they are measured with."""
+
+    start_seconds: float = START_SECONDS
+    retire_seconds: float = RETIRE_SECONDS
+    """Time for runs of a plugin that was replaced or removed to finish."""
+    spare_seconds: float = SPARE_SECONDS
+    """Time a process waits for the next run where each run has its own."""
+    clock: Callable[[], float] = monotonic
+    host_time: Callable[[], float] = time
+
+
 class Gateway:
     """The installed plugins, each under its supervisor, and the runners attached from elsewhere."""
 
     def __init__(
         self,
         catalog: Catalog,
+        confinement: Confinement,
+        gate: RunnerGate,
         *,
-        home: Path,
-        mark: str,
-        on_call: HostCallHandler,
         host_version: str,
-        isolation: Level = "L0",
-        env_allow: Collection[str] = (),
-        on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None,
-        on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None,
-        start_seconds: float = START_SECONDS,
-        clock: Callable[[], float] = monotonic,
-        host_time: Callable[[], float] = time,
-        run_socket: Callable[[], str | None] = lambda: None,
-        network_refused: Callable[[], Awaitable[str | None]] = not_refused,
-        patience: float = RETIRE_SECONDS,
-        spare_seconds: float = SPARE_SECONDS,
-        data: Path | None = None,
-        memory_mb: int = MEMORY_MB,
+        times: ProcessTimes | None = None,
+        elsewhere: Callable[[], Sequence[str]] = tuple[str, ...],
     ) -> None:
-        """`home` holds the plugins' private directories; `data` is what no confined process may see; `memory_mb` is
-        the most that one may ask for; `mark` names this data directory in their environment;
-        `patience` is how long runs of a plugin that was replaced or removed may go on; `spare_seconds` how long a
-        process waits ready for the next run where each run has its own.
-        """
+        """`elsewhere` are the addresses at which a runner attaches, too, that attached here."""
+        times = times or ProcessTimes()
         self.attach_tokens = AttachTokens()
-        self._isolation: Level = isolation
-        self._leftovers = Leftovers(mark)
-        allowed = {name: os.environ[name] for name in env_allow if name in os.environ}
-        ground = Ground(Homes(home), data, memory_mb)
-
-        def plan(plugin: Plugin, place: Place) -> Launch:
-            socket = Path(found) if (found := run_socket()) else None
-            return launch.plan(
-                plugin, ground=ground, mark=mark, allowed=allowed, isolation=isolation, place=place, socket=socket
-            )
-
+        self._isolation: Level = confinement.isolation
+        self._leftovers = Leftovers(confinement.mark)
         self._around = Surroundings(
-            handler=on_call,
+            handler=gate.on_call,
             leftovers=self._leftovers,
-            plan=plan,
+            plan=confinement.planner(),
             host_version=host_version,
-            on_foreign=on_foreign,
-            on_overload=on_overload,
-            start_seconds=start_seconds,
-            clock=clock,
-            host_time=host_time,
-            isolation=isolation,
-            network_refused=network_refused,
-            spare_seconds=spare_seconds,
+            on_foreign=gate.on_foreign,
+            on_overload=gate.on_overload,
+            start_seconds=times.start_seconds,
+            clock=times.clock,
+            host_time=times.host_time,
+            isolation=confinement.isolation,
+            network_refused=confinement.network_refused,
+            spare_seconds=times.spare_seconds,
         )
-        self._staff = Staff(catalog, self._around, patience=patience)
-        self.guests = Guests(self._around)
-        self.guests.on_change = self._name_guests
+        self._staff = Staff(catalog, self._around, patience=times.retire_seconds)
+        self.guests = Guests(self._around, elsewhere=elsewhere, on_change=self._name_guests)
         self._without_guests = _installed_names(self._staff)
         self._names: dict[str, Names] = {}
         """By workspace, only of those that have guests."""
@@ -127,7 +161,7 @@ class Gateway:
         if killed:
             log.warning("runner.swept", processes=len(killed))
 
-    def take(self, catalog: Catalog) -> Mapping[str, str]:
+    def replace_plugins(self, catalog: Catalog) -> Mapping[str, str]:
         """These plugins are there from now on: new runs go to them, runs under way finish where they began.
 
         Says what became of each plugin that came, changed or went.

@@ -111,28 +111,23 @@ class Metrics:
 
     def __init__(self, version: str) -> None:
         self._version = version
-        self._now: Now | None = None
         self._started: dict[str, tuple[str, float]] = {}
         """Live runs: their workspace, and when they began."""
         self._counted: OrderedDict[str, _Counts] = OrderedDict()
         self._quiet = _Counts()
         """Of workspaces that have no numbers of their own any more."""
 
-    def watch(self, now: Now) -> None:
-        """Also tell what is true at the moment of asking."""
-        self._now = now
-
-    def page(self, workspace: str | None = None) -> bytes:
-        """Of one workspace, or of the host when none is named."""
+    def page(self, workspace: str | None = None, *, now: Now | None = None) -> bytes:
+        """Of one workspace, or of the host when none is named; with what is true `now`, when somebody knows."""
         from prometheus_client import generate_latest
 
-        return generate_latest(_Page(self, workspace))  # pyright: ignore[reportArgumentType] - it can collect
+        return generate_latest(_Page(self, workspace, now))  # pyright: ignore[reportArgumentType] - it can collect
 
-    def collect(self, workspace: str | None) -> "Iterator[Metric]":
+    def collect(self, workspace: str | None, now: Now | None) -> "Iterator[Metric]":
         yield from self._counts(workspace).collect()
-        if self._now is not None:
-            yield from _of_runs(self._now, workspace)
-            yield from _of_the_host(self._now) if workspace is None else ()
+        if now is not None:
+            yield from _of_runs(now, workspace)
+            yield from _of_the_host(now) if workspace is None else ()
         yield _gauge("paddock_build", "Which host this is.", {(self._version,): 1}, ["version"])
 
     def _counts(self, workspace: str | None) -> _Counts:
@@ -179,12 +174,13 @@ class Metrics:
 class _Page:
     """What the library asks for the families of one page."""
 
-    def __init__(self, metrics: Metrics, workspace: str | None) -> None:
+    def __init__(self, metrics: Metrics, workspace: str | None, now: Now | None) -> None:
         self._metrics = metrics
         self._workspace = workspace
+        self._now = now
 
     def collect(self) -> "Iterator[Metric]":
-        return self._metrics.collect(self._workspace)
+        return self._metrics.collect(self._workspace, self._now)
 
 
 def _of_runs(now: Now, workspace: str | None) -> "Iterator[Metric]":

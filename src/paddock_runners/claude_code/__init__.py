@@ -18,7 +18,9 @@ FOREIGN = ("ListAgents", "SendMessage")
 """Tools that reach other sessions of Claude Code on the same machine."""
 LATER = ("CronCreate", "CronDelete", "CronList", "ScheduleWakeup")
 """Tools that promise something for later: the process ends with the turn, and the promise with it."""
-NEVER = (*FOREIGN, *LATER)
+ITS_OWN = ("Edit(**/.claude/**)", "Edit(**/.git/**)")
+"""Files whose words it obeys without asking: a hook or a setting written there would run what `deny` forbids."""
+NEVER = (*FOREIGN, *LATER, *ITS_OWN)
 SPOKEN = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
 STREAMED = ("--include-partial-messages", "--replay-user-messages", "--permission-prompt-tool", "stdio")
 

@@ -1,14 +1,17 @@
 """Approval requests of Codex in our words: which tool, with which arguments. Pure."""
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from paddock_runners.harness.heard import Permission
-from paddock_runners.toolkit.values import mapping
+from paddock_runners.toolkit.values import listing, mapping
 
 COMMAND = "item/commandExecution/requestApproval"
 PATCH = "item/fileChange/requestApproval"
 ELICITATION = "mcpServer/elicitation/request"
+OBEYED = frozenset({".codex", ".git", ".agents", ".claude"})
+"""Directories whose files harnesses obey without asking."""
 ABOUT_A_COMMAND = ("command", "cwd", "additionalPermissions", "networkApprovalContext")
 
 
@@ -17,9 +20,20 @@ def for_command(key: Any, params: Mapping[str, Any]) -> Permission:
     return Permission((key, COMMAND), _call_id(key, params), "shell", about, exact="command" in about)
 
 
-def for_patch(key: Any, params: Mapping[str, Any], items: Mapping[str, Mapping[str, Any]]) -> Permission:
+def for_patch(
+    key: Any, params: Mapping[str, Any], items: Mapping[str, Mapping[str, Any]], directory: str
+) -> Permission:
+    """Read a question about changes of files; `directory` is where Codex works."""
     changes = items.get(call_id := _call_id(key, params), {}).get("changes")
-    return Permission((key, PATCH), call_id, "apply_patch", {"changes": changes}, exact=bool(changes))
+    paths = [path.removeprefix(directory) for change in listing(changes) for path in _paths(mapping(change))]
+    obeyed = any(OBEYED & set(Path(path).parts) for path in paths)
+    return Permission((key, PATCH), call_id, "apply_patch", {"changes": changes}, exact=bool(changes), obeyed=obeyed)
+
+
+def _paths(change: Mapping[str, Any]) -> list[str]:
+    """Return where a change is made, and where it moves the file to."""
+    found = [change.get("path"), mapping(change.get("kind")).get("move_path")]
+    return [path for path in found if isinstance(path, str)]
 
 
 def for_server(key: Any, params: Mapping[str, Any], items: Collection[Mapping[str, Any]]) -> Permission | None:

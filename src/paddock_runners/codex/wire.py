@@ -123,7 +123,7 @@ class CodexWire(RpcWire):
             case approvals.COMMAND:
                 return [approvals.for_command(key, params)]
             case approvals.PATCH:
-                return [approvals.for_patch(key, params, self._items)]
+                return [approvals.for_patch(key, params, self._items, self._opening.directory)]
             case approvals.ELICITATION:
                 asked = approvals.for_server(key, params, self._items.values())
                 if asked is None:

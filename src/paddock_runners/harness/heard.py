@@ -70,6 +70,8 @@ class Permission:
     """Whether name and parameters say what exactly will be done; else a person's yes would be for anything."""
     own: bool = False
     """A tool of the run's own endpoint, where the host itself decides at each call."""
+    obeyed: bool = False
+    """It would write what the harness then obeys without asking: settings, hooks, programs of git."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from paddock_runners.harness.config import Config, matches
 from paddock_runners.harness.heard import Permission, Question
+from paddock_runners.toolkit.asked import asked_of, may_answer
 from paddock_runners.toolkit.consent import consent_in
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_sdk import HostApi, HostCallError, Result, RunContext, completed, message
@@ -18,6 +19,7 @@ KEY = "harness.waiting_for_approval"
 QUESTION = "external.question"
 NO_PERSON = frozenset({"scheduler", "system"})
 """Who starts a run with nobody there to ask."""
+OBEYED = "it would write settings that the harness obeys without asking; a person writes those"
 REFUSED = "the settings of this agent do not allow it"
 NOBODY = "it needs a person's approval, and nobody can be asked in this run"
 VAGUE = "it needs a person's approval, and the harness does not say what exactly it would do"
@@ -64,8 +66,8 @@ class Policy:
 
     def judge(self, asked: Permission) -> tuple[Verdict, str]:
         """Return the verdict and its reason."""
-        if matches(asked.name, self._config.deny):
-            return "refuse", REFUSED
+        if asked.obeyed or matches(asked.name, self._config.deny):
+            return "refuse", OBEYED if asked.obeyed else REFUSED
         call = (asked.name, canonical(asked.parameters))
         if asked.exact and call in self._once:
             self._once.remove(call)
@@ -84,9 +86,10 @@ def can_ask(ctx: RunContext) -> bool:
     return ctx.trigger.source not in NO_PERSON and ctx.context.available_apis.state
 
 
-async def ask(api: HostApi, waiting: Sequence[Waiting], usage: Mapping[str, Any]) -> list[Result]:
+async def ask(ctx: RunContext, api: HostApi, waiting: Sequence[Waiting], usage: Mapping[str, Any]) -> list[Result]:
     """Keep what waits and end the run with the question. Raises HostCallError when it cannot be kept."""
-    kept = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in waiting]
+    about = {"asked": asked_of(ctx)}
+    kept = [{"id": call.call_id, "name": call.name, "arguments": call.arguments, **about} for call in waiting]
     await api.state.set("conversation", KEY, kept)
     listed = "\n".join(f"- {call.shown()}" for call in waiting)
     hints = {"kind": "choices", "title": "Do you approve?", "items": [{"label": "Yes", "text": "yes"}, "No"]}
@@ -142,7 +145,8 @@ async def decided(ctx: RunContext, api: HostApi) -> Decided:
         if not error.retryable:
             raise
         return Decided()  # another run took them
-    said = {call: _approved(ctx, call) for call in waiting}
+    theirs = all(may_answer(ctx, mapping(one).get("asked")) for one in listing(kept))
+    said = {call: _approved(ctx, call, theirs=theirs) for call in waiting}
     return Decided(
         tuple(call for call, yes in said.items() if yes), tuple(call for call, yes in said.items() if not yes)
     )
@@ -154,11 +158,11 @@ def _read(one: object) -> Waiting | None:
     return Waiting(*map(str, parts)) if all(isinstance(part, str) for part in parts) else None
 
 
-def _approved(ctx: RunContext, call: Waiting) -> bool:
-    """The interrupt's own answer if there is one, else what the person said."""
+def _approved(ctx: RunContext, call: Waiting, *, theirs: bool) -> bool:
+    """The interrupt's own answer if there is one, else what the person said; of somebody else that is no answer."""
     params = mapping(ctx.adapter.extra.get("params")) if ctx.adapter else {}
     resumes = [mapping(entry) for entry in listing(params.get("resume"))]
     for entry in resumes:
         if (entry.get("interruptId") or entry.get("interrupt_id")) == call.call_id:
             return entry.get("status") == "resolved" and mapping(entry.get("payload")).get("approved") is True
-    return not resumes and consent_in(ctx.text) is True
+    return theirs and not resumes and consent_in(ctx.text) is True

@@ -245,7 +245,7 @@ class Turn:
 
     async def _ended(self, heard: Heard, usage: Mapping[str, Any]) -> list[Result]:
         if self._waiting:
-            return await permissions.ask(self._api, self._waiting, usage)
+            return await permissions.ask(self._ctx, self._api, self._waiting, usage)
         if self._question is not None:
             return await permissions.put(self._api, self._question, usage)
         if isinstance(heard, Gone):

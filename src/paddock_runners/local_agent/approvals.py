@@ -2,12 +2,14 @@
 
 The question is an interrupt for clients that know them and a sentence for everybody else. What waits is kept in
 conversation state and taken out before anything is called, so an approval counts once. Words that are neither a yes nor
-a no leave it waiting, and the question is asked again.
+a no leave it waiting, and the question is asked again. In a group whatever somebody else says is a no: the question was
+not theirs.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from paddock_runners.toolkit.asked import asked_of, may_answer
 from paddock_runners.toolkit.consent import consent_in
 from paddock_runners.toolkit.language import speaks_chinese
 from paddock_runners.toolkit.replies import Called
@@ -35,15 +37,17 @@ async def ask(
     """Keep the calls and end the run with the question. Raises HostCallError when they cannot be kept.
 
     `also_pending` are calls of the same answer that the client makes itself."""
-    kept = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in calls]
+    about = {"asked": asked_of(ctx)}
+    kept = [{"id": call.call_id, "name": call.name, "arguments": call.arguments, **about} for call in calls]
     await api.state.set("conversation", KEY, kept)
     return _asking(ctx, calls, usage, also_pending)
 
 
 def asked_again(ctx: RunContext) -> list[Result]:
     """The question once more, when what was said is no answer to it; else nothing. All that waits goes on waiting."""
-    calls = _kept(ctx.state.conversation.get(KEY))
-    if not calls or _resumes(ctx) or _word(ctx) is not None:
+    kept = ctx.state.conversation.get(KEY)
+    calls = _kept(kept)
+    if not calls or _resumes(ctx) or _word(ctx, kept) is not None:
         return []
     return _asking(ctx, calls, None, unclear=True)
 
@@ -106,7 +110,7 @@ async def answered(ctx: RunContext, api: HostApi) -> list[tuple[Called, bool]]:
         if not error.retryable:
             raise
         return []  # another run took them
-    return [(call, _approved(ctx, call)) for call in calls]
+    return [(call, _approved(ctx, call, kept)) for call in calls]
 
 
 def _kept(state: object) -> list[Called]:
@@ -119,17 +123,19 @@ def _read(one: object) -> Called | None:
     return Called(*cast("list[str]", parts)) if all(isinstance(part, str) for part in parts) else None
 
 
-def _approved(ctx: RunContext, call: Called) -> bool:
+def _approved(ctx: RunContext, call: Called, kept: object) -> bool:
     """The interrupt's own answer if there is one, else what the person said."""
     for entry in _resumes(ctx):
         if (entry.get("interruptId") or entry.get("interrupt_id")) == call.call_id:
             return entry.get("status") == "resolved" and mapping(entry.get("payload")).get("approved") is True
-    return not _resumes(ctx) and _word(ctx) is True
+    return not _resumes(ctx) and _word(ctx, kept) is True
 
 
-def _word(ctx: RunContext) -> bool | None:
-    """Read a yes or no from the input; None for an event that is nobody's message, such as a schedule's."""
-    return consent_in(ctx.text) if ctx.event.event_type == SAID else False
+def _word(ctx: RunContext, kept: object) -> bool | None:
+    """Read a yes or no from the input. An event that is nobody's message, such as a schedule's, is a no, and so are
+    words of whoever was not asked."""
+    theirs = all(may_answer(ctx, mapping(one).get("asked")) for one in listing(kept))
+    return consent_in(ctx.text) if theirs and ctx.event.event_type == SAID else False
 
 
 def _resumes(ctx: RunContext) -> list[Mapping[str, Any]]:

@@ -17,8 +17,15 @@ MAX_EVENT_TYPES = 1024
 """Workspaces remembered at once; the others are put together again when they speak."""
 MESSAGES_ONLY = (MESSAGE,)
 
+RunnerNames = Callable[[str], Mapping[str, str]]
+"""The runners a workspace may address by their own names, name to runner id: the same mapping until it changes."""
+
 Origin = Literal["built-in", "file", "api", "runner"]
 """Who says that there is this agent: nobody, the agents file, the API, or the runner's own name."""
+
+
+def no_runner_names(_workspace: str) -> Mapping[str, str]:
+    return NONE_OFFERED
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,7 @@ class Agents:
         default_agent_id: str | None,
         *,
         max_queue: int = 100,
-        offers: Callable[[str], Mapping[str, str]] = lambda _workspace: NONE_OFFERED,
+        offers: RunnerNames = no_runner_names,
     ) -> None:
         self.default_agent_id = default_agent_id
         self.problem: str | None = None
@@ -115,11 +122,6 @@ class Agents:
         return answering(event_type, {binding.agent_id: binding.events for binding in asked}, addressed)
 
     # --- what changes them
-
-    def offer(self, offers: Callable[[str], Mapping[str, str]]) -> None:
-        """Let runners be addressed by their own names."""
-        self._offers = offers
-        self._in_force.clear()
 
     def replace(self, bindings: Sequence[AgentBinding], default_agent_id: str | None) -> None:
         """The file was changed: these are its agents from now on. Those that stayed as they were stay the same."""

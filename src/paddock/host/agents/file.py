@@ -8,7 +8,7 @@ from typing import cast
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from paddock.host.agents.agents import AgentBinding, Agents, Origin, takes_messages
+from paddock.host.agents.agents import AgentBinding, Agents, Origin, RunnerNames, no_runner_names, takes_messages
 from paddock.host.agents.files import AgentFileError, AgentFiles
 from paddock.host.agents.shapes import AgentShape, in_words, name_problem
 from paddock.rules.agents.mcp_specs import McpServerSpec
@@ -114,8 +114,8 @@ def parse_agents(text: str, where: str, *, max_queue: int = 100) -> Agents:
     return in_force(read_agents(text, where), max_queue)
 
 
-def in_force(defined: Defined, max_queue: int) -> Agents:
-    return Agents(defined.bindings, defined.default_agent_id, max_queue=max_queue)
+def in_force(defined: Defined, max_queue: int, offers: RunnerNames = no_runner_names) -> Agents:
+    return Agents(defined.bindings, defined.default_agent_id, max_queue=max_queue, offers=offers)
 
 
 def read_agents(
@@ -160,7 +160,7 @@ def _files(
     found: dict[str, tuple[OfferedFile, ...]] = {}
     for agent_id, agent in read.agents.items():
         try:
-            found[agent_id] = tuple(files.take(base / Path(name).expanduser()) for name in agent.files)
+            found[agent_id] = tuple(files.read(base / Path(name).expanduser()) for name in agent.files)
         except AgentFileError as error:
             line = _line_of(tree, ("agents", agent_id, "files"))
             raise AgentsFileError(f"{where}, line {line}: agents.{agent_id}.files {error}") from error

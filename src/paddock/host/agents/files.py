@@ -39,7 +39,7 @@ class AgentFiles:
         self._kept: OrderedDict[str, tuple[OfferedFile, bytes]] = OrderedDict()
         self._bytes = 0
 
-    def take(self, path: Path) -> OfferedFile:
+    def read(self, path: Path) -> OfferedFile:
         """Read a file and remember it. Raises AgentFileError."""
         try:
             with path.open("rb") as file:

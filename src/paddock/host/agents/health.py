@@ -37,7 +37,7 @@ class AgentHealth:
         """Why the agents file, as it is now, is not in force."""
         return self._agents.problem
 
-    async def look(self, workspace: str, bindings: Sequence[AgentBinding]) -> list[Health]:
+    async def check(self, workspace: str, bindings: Sequence[AgentBinding]) -> list[Health]:
         """Each agent's health; runners not known yet are started, but not waited for long."""
         asking = [asyncio.ensure_future(self._authority.prepare(one.agent_id, workspace)) for one in bindings]
         if asking:

@@ -57,7 +57,7 @@ class AgentsWatch:
         self._tools = seen[1:]
         """How the files of the tools in force were."""
 
-    async def look(self) -> bool:
+    async def reload_if_changed(self) -> bool:
         """Take up what changed since the last look; a change while it is read is seen by the next one. Says whether
         something is in force that was not."""
         seen = await asyncio.to_thread(marks_of, self._path, self._named)

@@ -46,7 +46,7 @@ class Automations:
         records: AutomationRecords,
         scheduler: Scheduler,
         *,
-        agents: Callable[[], Agents],
+        agents: Agents,
         authority: Authority,
         users: Users,
         clock: Callable[[], float],
@@ -162,14 +162,14 @@ class Automations:
         return Automation(replace(row, body=to_body(job), enabled=enabled, next_at=next_at, updated_at=now), job)
 
     async def _check(self, who: Principal, job: Job) -> None:
-        if job.agent_id is not None and not self._agents().known(job.agent_id, who.workspace_id):
+        if job.agent_id is not None and not self._agents.known(job.agent_id, who.workspace_id):
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"agentId: there is no agent {job.agent_id[:64]!r}")
         await anyio.to_thread.run_sync(check_schedule, job)  # a rule that never comes true takes a while to refuse
 
     async def _check_tools(self, who: Principal, job: Job) -> None:
         """Raises HostError for a tool that the job's agent does not have. Of an agent that cannot answer now, nobody
         knows; its runs say so."""
-        agents = self._agents()
+        agents = self._agents
         agent_id = job.agent_id or agents.default_agent_id or ""
         binding = agents.get(agent_id, who.workspace_id)
         if not job.enabled_tools or binding is None:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Protocol
 
 import msgspec
 import structlog
@@ -19,7 +20,7 @@ from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import Accepted, Firing, NewRun
 from paddock.host.streams.bell import Bell, until
 from paddock.host.zones import find_zone
-from paddock.ports.automations import AutomationRecords
+from paddock.ports import ApiKeys, AutomationRecords
 from paddock.ports.places import Places
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.rows.automation import AutomationRow, JobClaim, JobFreed, JobGoesOn, JobMoves, TickRow
@@ -42,16 +43,29 @@ LEFT_SECONDS = 3.0
 """How long a host that is full leaves a tick to one that is not."""
 AGAIN_SECONDS = 5.0
 """When a tick that could not be fired is tried again, here or at another host."""
+REMOVED = "all keys of the user whose job it is were revoked; it goes on when they have one again"
+
+
+class _Records(AutomationRecords, ApiKeys, Protocol):
+    """The ports of the store that are used here."""
 
 
 class Scheduler:
     def __init__(
-        self, store: AutomationRecords, inbox: Inbox, *, agents: Callable[[], Agents], clock: Callable[[], float]
+        self,
+        store: _Records,
+        inbox: Inbox,
+        *,
+        agents: Agents,
+        clock: Callable[[], float],
+        tokens: bool = False,
     ) -> None:
+        """`tokens`: people come by token as well, so that one without a key need not be gone."""
         self._store = store
         self._inbox = inbox
         self._agents = agents
         self._clock = clock
+        self._tokens = tokens
         self._bell = Bell()
         self._places = Places(AT_ONCE, each=EACH, waiting=TAKE, waiting_in_all=TAKE)
 
@@ -64,14 +78,14 @@ class Scheduler:
         while True:
             self._bell.hush()
             try:
-                await self.look()
+                await self.run_due()
                 pause = await self._pause()
             except (HostError, StorageUnavailableError) as error:
                 log.warning("jobs cannot be looked at now", action="automations.look", reason=str(error))
                 pause = RETRY_SECONDS
             await self._bell.rest(pause)
 
-    async def look(self) -> int:
+    async def run_due(self) -> int:
         """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting. Where
         there is no room, ticks are left to other hosts for a moment; after that they stand in line like everybody."""
         if self._inbox.closed:
@@ -144,6 +158,7 @@ class Scheduler:
             await self._go_on(row, firing.next_at)  # an edit put it back
             return
         try:
+            await self._check_owner(row)
             await self._fire(row, job, firing)
         except HostError as error:
             if error.retryable or error.code is ErrorCode.UNAVAILABLE:
@@ -154,6 +169,12 @@ class Scheduler:
                 row.job_id, firing.tick, "refused", self._clock(), reason=error.message[:500], next_at=firing.next_at
             )
             await self._record(row, refused)
+
+    async def _check_owner(self, row: AutomationRow) -> None:
+        """Refuse for a user who had keys and has none that counts: they were removed. Raises UNAUTHORIZED."""
+        keys = () if self._tokens else await self._store.api_keys(row.workspace_id, user_id=row.user_id)
+        if keys and all(key.revoked_at is not None for key in keys):
+            raise HostError(ErrorCode.UNAUTHORIZED, REMOVED)
 
     async def _record(self, row: AutomationRow, tick: TickRow) -> None:
         try:
@@ -169,8 +190,8 @@ class Scheduler:
         await self._store.write([JobGoesOn(row.job_id, row.next_at, next_at)])
 
     async def _fire(self, row: AutomationRow, job: Job, firing: Firing) -> Accepted:
-        agent_id = job.agent_id or self._agents().default_agent_id
-        if agent_id is None or not self._agents().known(agent_id, row.workspace_id):
+        agent_id = job.agent_id or self._agents.default_agent_id
+        if agent_id is None or not self._agents.known(agent_id, row.workspace_id):
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"there is no agent {agent_id!r} any more; change the job")
         try:
             return await self._inbox.accept(_new_run(row, job, agent_id, firing))

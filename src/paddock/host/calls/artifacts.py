@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from paddock.host.calls.content_types import content_type
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.ports import KeptRecords
 from paddock.ports.artifacts import Blobs
 from paddock.rules.access.artifacts import NewArtifact, described, is_expired, may_read, of_run, ref_to, safe_name
@@ -75,12 +75,12 @@ class Artifacts:
         self._raw = raw
 
     @property
-    def work(self) -> Mapping[str, Work]:
+    def work(self) -> Mapping[str, CallHandler]:
         return {
-            "artifacts.metadata": Work(read=self.metadata),
-            "artifacts.read_range": Work(read=self.read_range),
-            "artifacts.open_stream": Work(stream=self.open_stream),
-            "artifacts.create": Work(write=self.create),
+            "artifacts.metadata": CallHandler(read=self.metadata),
+            "artifacts.read_range": CallHandler(read=self.read_range),
+            "artifacts.open_stream": CallHandler(stream=self.open_stream),
+            "artifacts.create": CallHandler(write=self.create),
         }
 
     # --- for other rooms ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Protocol
 
 from paddock.host.calls.artifacts import RawContent
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.ports import CallRecords, ConversationRecords, DeliveryRecords
 from paddock.rules.access.limits import MAX_PAGE
 from paddock.rules.access.permissions import Grant, RunScope
@@ -50,8 +50,8 @@ class Events:
         self._records = records
 
     @property
-    def work(self) -> Mapping[str, Work]:
-        return {"events.get": Work(read=self.get), "events.page": Work(read=self.page)}
+    def work(self) -> Mapping[str, CallHandler]:
+        return {"events.get": CallHandler(read=self.get), "events.page": CallHandler(read=self.page)}
 
     async def get(self, grant: Grant, asked: EventsGetParams) -> AgentEventRecord:
         """One event. An id of elsewhere, of nothing, and of a fact that is no event are all the same."""

@@ -7,7 +7,7 @@ workspace. Full text, never cut; an answer holds as many items as fit one frame 
 from collections.abc import Mapping, Sequence
 
 from paddock.host.calls.transcript_items import MAX_ANSWER_BYTES, item_of, weight_of
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.ports import ConversationRecords
 from paddock.rules.access.limits import MAX_PAGE
 from paddock.rules.access.permissions import Grant
@@ -43,8 +43,8 @@ class History:
         self._records = records
 
     @property
-    def work(self) -> Mapping[str, Work]:
-        return {"history.page": Work(read=self.page), "history.search": Work(read=self.search)}
+    def work(self) -> Mapping[str, CallHandler]:
+        return {"history.page": CallHandler(read=self.page), "history.search": CallHandler(read=self.search)}
 
     async def page(self, grant: Grant, query: HistoryPageParams) -> HistoryPage:
         """One page, newest first when reading backward. `before_cursor` and `after_cursor` are not part of it."""

@@ -16,10 +16,11 @@ import structlog
 from pydantic import BaseModel, ValidationError
 
 from paddock.host.calls.watched_stream import WatchedStream
-from paddock.host.calls.work import Chunks, Work
+from paddock.host.calls.work import CallHandler, Chunks
+from paddock.host.cluster.outage import Outage
 from paddock.host.keeping.audit import Audit
 from paddock.host.runs.live_run import LiveRun
-from paddock.host.runs.runs import Runs
+from paddock.host.runs.live_runs import LiveRuns
 from paddock.ports import Caller, ConversationRecords, Unreadable
 from paddock.rules.access.gate import (
     LOOKED_AT,
@@ -102,7 +103,9 @@ class HostCalls:
     def __init__(
         self,
         *,
-        work: Mapping[str, Work],
+        work: Mapping[str, CallHandler],
+        live: LiveRuns,
+        outage: Outage,
         records: ConversationRecords,
         audit: Audit,
         clock: Callable[[], float],
@@ -110,18 +113,15 @@ class HostCalls:
         max_answer_bytes: int = MAX_CALL_BYTES - 1024,
     ) -> None:
         self._work = work
+        self._live = live
+        self._outage = outage
         self._records = records
         self._audit = audit
         self._clock = clock
         self._rates = rates or Rates()
         self._max_answer_bytes = max_answer_bytes
-        self._runs: Runs | None = None
         self._plugin_rates = _Buckets()
         self._refusals = _Buckets()
-
-    def serve(self, runs: Runs) -> None:
-        """Runs and the gate know each other; this closes the circle once, at start."""
-        self._runs = runs
 
     @property
     def offered(self) -> frozenset[str]:
@@ -164,8 +164,8 @@ class HostCalls:
 
     async def _decide(self, call: Call, params: Any) -> msgspec.Raw | Chunks:
         _check_frame(call.size)
-        if self._runs is not None and self._runs.outage is not None and self._runs.outage.is_on:
-            await self._runs.outage.is_over()  # before anything is looked at: a call that never began may wait
+        if self._outage.is_on:
+            await self._outage.is_over()  # before anything is looked at: a call that never began may wait
         asked = read_params(call.method, params)
         run = call.run = self._find(call.caller, asked.run_id)
         self._check_deadline(run)
@@ -180,7 +180,7 @@ class HostCalls:
         return await self._do(call, grant, within_a_page(looked, asked))
 
     def _find(self, caller: Caller, run_id: str) -> LiveRun:
-        run = self._runs.find(run_id) if self._runs is not None else None
+        run = self._live.find(run_id)
         if run is None or run.settled or run.over:
             raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "no such run is active")
         if run.connection_id != caller.connection_id:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from paddock.host.calls.artifacts import Artifacts
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.host.keeping.sweeping import free
 from paddock.ports import KeptRecords
 from paddock.ports.artifacts import Blobs
@@ -23,8 +23,8 @@ class KnowledgeCalls:
         self._knowledge = knowledge
 
     @property
-    def work(self) -> Mapping[str, Work]:
-        return {"knowledge.retrieve": Work(read=self.retrieve)}
+    def work(self) -> Mapping[str, CallHandler]:
+        return {"knowledge.retrieve": CallHandler(read=self.retrieve)}
 
     async def retrieve(self, grant: Grant, asked: KnowledgeRetrieveParams) -> KnowledgeRetrieveResult:
         """Best first. The gate has checked that the base is in the grant."""

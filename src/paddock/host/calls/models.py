@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.host.people.metering import Metering
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Models, Usage
 from paddock.rules.access.permissions import Grant
@@ -33,11 +33,11 @@ class ModelCalls:
         self._clock = clock
 
     @property
-    def work(self) -> Mapping[str, Work]:
+    def work(self) -> Mapping[str, CallHandler]:
         return {
-            "models.invoke": Work(read=self.invoke),
-            "models.stream": Work(stream=self.stream),
-            "models.rerank": Work(read=self.rerank),
+            "models.invoke": CallHandler(read=self.invoke),
+            "models.stream": CallHandler(stream=self.stream),
+            "models.rerank": CallHandler(read=self.rerank),
         }
 
     async def invoke(self, grant: Grant, asked: ModelsInvokeParams) -> ModelsInvokeResult:

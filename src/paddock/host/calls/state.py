@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from paddock.host.calls.state_quota import StateRoom
-from paddock.host.calls.work import Work
+from paddock.host.calls.state_quota import StateQuota
+from paddock.host.calls.work import CallHandler
 from paddock.ports import KeptRecords
 from paddock.rules.access.limits import MAX_STATE_SCOPE_BYTES
 from paddock.rules.access.permissions import Grant, state_key
@@ -25,14 +25,14 @@ from paddock_sdk.protocol.host_calls import (
 class RunnerState:
     def __init__(self, records: KeptRecords) -> None:
         self._records = records
-        self._room = StateRoom(records)
+        self._room = StateQuota(records)
 
     @property
-    def work(self) -> Mapping[str, Work]:
+    def work(self) -> Mapping[str, CallHandler]:
         return {
-            "state.get": Work(read=self.get),
-            "state.set": Work(write=self.set),
-            "state.delete": Work(write=self.delete),
+            "state.get": CallHandler(read=self.get),
+            "state.set": CallHandler(write=self.set),
+            "state.delete": CallHandler(write=self.delete),
         }
 
     async def get(self, grant: Grant, asked: StateGetParams) -> StateGetResult:

@@ -52,7 +52,7 @@ class _Scope:
             self.idle.set()
 
 
-class StateRoom:
+class StateQuota:
     def __init__(self, records: KeptRecords, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._records = records
         self._monotonic = monotonic

@@ -9,9 +9,9 @@ from typing import Any
 
 import structlog
 
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.host.runs.live_run import LiveRun
-from paddock.host.runs.runs import Runs
+from paddock.host.runs.live_runs import LiveRuns
 from paddock.ports import Rows
 from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import HostError
@@ -31,22 +31,18 @@ log = structlog.get_logger("paddock.steering")
 class Steering:
     """Answers `steering.pull`."""
 
-    def __init__(self, records: Rows) -> None:
+    def __init__(self, records: Rows, live: LiveRuns) -> None:
         self._records = records
-        self._runs: Runs | None = None
-
-    def serve(self, runs: Runs) -> None:
-        """Runs are put together after the calls that need them; this closes the circle once, at start."""
-        self._runs = runs
+        self._live = live
 
     @property
-    def work(self) -> Mapping[str, Work]:
-        return {"steering.pull": Work(write=self.pull)}
+    def work(self) -> Mapping[str, CallHandler]:
+        return {"steering.pull": CallHandler(write=self.pull)}
 
     async def pull(self, grant: Grant, asked: Any, row: AuditRow) -> SteeringPullResult:
         """Everything that waits for this run, at most so many and as fits an answer; each is taken in by exactly one
         answer, also when the rest cannot be taken in any more."""
-        run = self._runs.find(grant.scope.run_id) if self._runs is not None else None
+        run = self._live.find(grant.scope.run_id)
         waiting = [] if run is None else [found.turn_id for found in run.session.state.queue if found.steers]
         items: list[SteeringInputItem] = []
         rows: tuple[AuditRow, ...] = (row,)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 import structlog
 
 from paddock.host.calls.artifacts import decoded
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.host.keeping.sweeping import free
 from paddock.ports import KeptRecords
 from paddock.ports.artifacts import Blobs
@@ -45,12 +45,12 @@ class StorageAreas:
         self._area_bytes = area_bytes
 
     @property
-    def work(self) -> Mapping[str, Work]:
+    def work(self) -> Mapping[str, CallHandler]:
         return {
-            "storage.get": Work(read=self.get),
-            "storage.set": Work(write=self.set),
-            "storage.delete": Work(write=self.delete),
-            "storage.list": Work(read=self.list),
+            "storage.get": CallHandler(read=self.get),
+            "storage.set": CallHandler(write=self.set),
+            "storage.delete": CallHandler(write=self.delete),
+            "storage.list": CallHandler(read=self.list),
         }
 
     async def get(self, grant: Grant, asked: StorageGetParams) -> StorageGetResult:

@@ -23,7 +23,7 @@ MAX_FILES = 16
 """Of one result."""
 MAX_SIDE = 8000
 """Pixels; there are providers that refuse a question for a picture that is longer."""
-ENDINGS: Mapping[str, str] = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
+FILE_SUFFIXES: Mapping[str, str] = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
 
 Part = Mapping[str, Any]
 
@@ -64,10 +64,10 @@ class ToolFiles:
             return await self._kept(grant, file, name, error.message)
         if max(drawn.width, drawn.height) > MAX_SIDE:
             long = f"it has {drawn.width} x {drawn.height} pixels, and models look at no more than {MAX_SIDE} on a side"
-            return await self._kept(grant, file, f"{name}.{ENDINGS[kind]}", long)
+            return await self._kept(grant, file, f"{name}.{FILE_SUFFIXES[kind]}", long)
         picture = replace(file, content=drawn.content)
         about = msgspec.json.encode({"width": drawn.width, "height": drawn.height})
-        return await self._kept(grant, picture, f"{name}.{ENDINGS[kind]}", None, part_type="image", about=about)
+        return await self._kept(grant, picture, f"{name}.{FILE_SUFFIXES[kind]}", None, part_type="image", about=about)
 
     async def _kept(
         self,

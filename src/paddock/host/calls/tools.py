@@ -14,7 +14,7 @@ import anyio
 import msgspec
 import structlog
 
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.host.ids import new_id
 from paddock.host.runs.outcomes import WAIT_SECONDS, Outcomes
 from paddock.ports import CallRecords
@@ -44,7 +44,7 @@ GRACE_SECONDS = SETTLE_SECONDS + 1.0
 """How long a run has been over before somebody else says that the outcome of a call of it is unknown."""
 SETTLE_EVERY_SECONDS = 2.0
 REFUSED = "this run may not do that"
-ENDINGS: Mapping[tuple[bool, bool], str] = {
+CALL_STATUSES: Mapping[tuple[bool, bool], str] = {
     (False, False): "completed",
     (True, False): "failed",
     (True, True): "unknown",
@@ -82,7 +82,9 @@ class ToolCalls:
         clock: Callable[[], float],
         artifacts: KeepsArtifacts | None = None,
         files: PlacesFiles | None = None,
+        goes_on: Callable[[str], bool] = lambda _run_id: True,
     ) -> None:
+        """`goes_on`: whether a run still goes on here. A host that stood still may have lost it to another one."""
         self._tools = tools
         self._records = records
         self._outcomes = outcomes
@@ -91,12 +93,11 @@ class ToolCalls:
         self._clock = clock
         self._artifacts = artifacts
         self._files = files
-        self.goes_on: Callable[[str], bool] = lambda _: True
-        """Whether a run still goes on here. A host that stood still may have lost it to another one meanwhile."""
+        self._goes_on = goes_on
 
     @property
-    def work(self) -> Mapping[str, Work]:
-        return {"tools.get_detail": Work(read=self.get_detail), "tools.call": Work(write=self.call)}
+    def work(self) -> Mapping[str, CallHandler]:
+        return {"tools.get_detail": CallHandler(read=self.get_detail), "tools.call": CallHandler(write=self.call)}
 
     async def get_detail(self, grant: Grant, asked: ToolsGetDetailParams) -> ToolDetail:
         tool = self._granted(grant, asked.tool_name, "detail")
@@ -106,7 +107,7 @@ class ToolCalls:
         self._granted(grant, asked.tool_name, "call")
         intent = _intent(grant, asked, self._clock())
         await self._intend(intent, audit)
-        if not self.goes_on(intent.run_id):
+        if not self._goes_on(intent.run_id):
             await self._record(self._not_called(intent))
             raise HostError(ErrorCode.UNAUTHORIZED, REFUSED)
         try:
@@ -190,7 +191,7 @@ class ToolCalls:
     async def _outcome(
         self, grant: Grant, intent: ToolCallRow, answer: ToolAnswer
     ) -> tuple[ToolsCallResult, ToolCallRow]:
-        status = ENDINGS[answer.is_error, answer.unknown]
+        status = CALL_STATUSES[answer.is_error, answer.unknown]
         ended = replace(intent, status=status, ended_at=self._clock())
         is_error = True if answer.is_error else None
         if (size := _size(answer)) > (MAX_INLINE_BYTES if self._artifacts is None else MAX_RESULT_BYTES):

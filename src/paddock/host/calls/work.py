@@ -27,7 +27,7 @@ Streamer = Callable[[Grant, Any], Chunks | Awaitable[Chunks]]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CallHandler:
     """One of three: a read is audited shortly after, a write together with its effect, a stream when it begins."""
 
     read: Reader | None = None

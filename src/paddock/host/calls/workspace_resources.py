@@ -32,7 +32,7 @@ _Lists = tuple[tuple[ModelInfo, ...], tuple[ToolInfo, ...], _Known]
 NO_KNOWLEDGE: _Known = ((), ())
 
 
-class Offers:
+class WorkspaceResources:
     def __init__(
         self,
         *,
@@ -58,7 +58,7 @@ class Offers:
         known = self._known.get(workspace)
         return NOTHING_OFFERED if known is None else known[1]
 
-    async def look(self, workspace: str, *, files: bool = False) -> Offered:
+    async def refresh(self, workspace: str, *, files: bool = False) -> Offered:
         """See what there is now; `files`: also the files of its knowledge bases, from now on."""
         if files and workspace not in self._want_files:
             if len(self._want_files) >= MAX_WORKSPACES:

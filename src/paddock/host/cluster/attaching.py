@@ -7,8 +7,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from paddock.host.cluster.forwarding import LetIn, NothingToTell, Owners
-from paddock.host.cluster.peers import Peers
+from paddock.host.cluster.answering import RequestHandlers
+from paddock.host.cluster.forwarding import Forwarding
+from paddock.host.cluster.membership import Membership
+from paddock.host.cluster.remote_requests import LetIn, NothingToTell
 from paddock.rules.access.credentials import HOST, Credential
 from paddock.rules.cluster.attach_addresses import attach_address
 from paddock.rules.cluster.leases import Peer
@@ -18,7 +20,7 @@ TELL_SECONDS = 3.0
 """How long the others may take to hear of a token; one that does not is met with another token later."""
 
 
-class Tokens(Protocol):
+class AttachTokenStore(Protocol):
     def mint(
         self, workspace: str, author: str, name: str, permissions: Any = None, *, by: Credential = HOST
     ) -> str: ...
@@ -38,19 +40,23 @@ class Tokens(Protocol):
 class Attaching:
     def __init__(
         self,
-        tokens: Tokens,
+        tokens: AttachTokenStore,
         *,
-        owners: Owners,
-        peers: Peers | None,
+        forwarding: Forwarding,
+        members: Membership | None,
         note: Callable[[AuditRow], None],
         clock: Callable[[], float],
     ) -> None:
         self._tokens = tokens
-        self._owners = owners
-        self._peers = peers
+        self._forwarding = forwarding
+        self._members = members
         self._note = note
         self._clock = clock
-        owners.serve({LetIn: self._let_in})
+
+    @property
+    def remote_handlers(self) -> RequestHandlers:
+        """How this host does it when another one asks."""
+        return {LetIn: self._let_in}
 
     async def mint(
         self, workspace: str, author: str, name: str, permissions: Any = None, *, by: Credential = HOST
@@ -58,22 +64,22 @@ class Attaching:
         """A token, good once at each host and for a minute; what attaches with it leaves when `by` ends. Raises
         HostError."""
         token = self._tokens.mint(workspace, author, name, permissions, by=by)
-        if self._peers is not None:
+        if self._members is not None:
             told = LetIn(self._tokens.digest_of(token), workspace, author, name, permissions, by)
-            ask = (self._owners.ask(peer.boot, told, seconds=TELL_SECONDS) for peer in self._peers.others)
+            ask = (self._forwarding.ask(peer.boot, told, seconds=TELL_SECONDS) for peer in self._members.others)
             await asyncio.gather(*ask)
         return token
 
     def addresses(self) -> Sequence[str]:
         """Where else a runner that attached here attaches, with the same token or another one."""
-        return _doors(self._peers.others) if self._peers is not None else ()
+        return addresses_of(self._members)
 
     def way_to(self, door: str) -> str | None:
         """Where a runner is carried on to that asks for the host at this address, because it does not reach it
         itself: nothing, when that is this host; None, when there is no such host."""
         if door in self.addresses():
             return door
-        return "" if self._peers is not None and door in _doors(self._peers.known) else None
+        return "" if self._members is not None and door in _doors(self._members.known) else None
 
     async def _let_in(self, told: LetIn) -> NothingToTell:
         self._tokens.admit(told.digest, told.workspace, told.author, told.name, told.permissions, by=told.by)
@@ -91,6 +97,11 @@ class Attaching:
             )
         )
         return NothingToTell()
+
+
+def addresses_of(members: Membership | None) -> Sequence[str]:
+    """Where runners attach to the other hosts."""
+    return _doors(members.others) if members is not None else ()
 
 
 def _doors(hosts: Sequence[Peer]) -> Sequence[str]:

@@ -21,30 +21,30 @@ LOOK_SECONDS = 0.2
 Answer = TypeVar("Answer")
 
 
-class _Log(EventLog, ConversationRecords, Protocol):
+class _Records(ConversationRecords, EventLog, Protocol):
     """The ports of the store that are used here."""
 
 
 class Outage:
-    """Waiting for one store. Nobody waits before `is_ours` is set: without a lease nothing says how long."""
+    """Waiting for one store. Without `held` nobody waits: no lease says how long."""
 
-    def __init__(self, store: _Log) -> None:
+    def __init__(self, store: _Records, held: Callable[[], bool] | None = None) -> None:
+        """`held`: whether what goes on here is this host's for certain, though the store be away."""
         self._store = store
-        self.is_ours: Callable[[], bool] | None = None
-        """Whether what goes on here is this host's for certain, though the store be away."""
+        self._held = held
 
     @property
     def may_wait(self) -> bool:
-        return self.is_ours is not None and self.is_ours()
+        return self._held is not None and self._held()
 
     @property
     def is_on(self) -> bool:
         """Whether the store is away and what goes on here waits for it."""
-        return not self._store.healthy() and self.may_wait
+        return self._held is not None and not self._store.healthy() and self._held()
 
     def end(self) -> None:
         """From now on nobody waits: this host is being stopped."""
-        self.is_ours = None
+        self._held = None
 
     async def settle(self, batch: Batch) -> None:
         """Have a batch on record whose append failed. Raises StaleOwnerError, or StorageUnavailableError when the

@@ -7,25 +7,24 @@ much there is to take over: a host that is only busy is not taken for gone.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from math import inf
 
 import structlog
 
-from paddock.host.cluster.chores import Chores
-from paddock.host.cluster.forwarding import Owners
+from paddock.host.cluster.answering import Answering
+from paddock.host.cluster.forwarding import ClusterLink, Forwarding
+from paddock.host.cluster.membership import Membership
 from paddock.host.session.sessions import Sessions
-from paddock.host.streams.live import Live
-from paddock.ports.bus import Bus, Subscription
-from paddock.ports.hosts import Hosts, steady_seconds
+from paddock.ports.bus import Subscription
+from paddock.ports.hosts import steady_seconds
 from paddock.rules.cluster.leases import (
     BEAT_SECONDS,
     LOST,
     SHUT_DOWN,
     WHY,
     Peer,
-    housekeeper,
-    is_sure,
     lapsed,
-    others,
     unsettled,
     was_away,
 )
@@ -43,68 +42,100 @@ TIDY_SECONDS = 300.0
 Note = Callable[[AuditRow], None]
 
 
+class Chore:
+    """Something that one host of all does now and then, after a beat of its own."""
+
+    def __init__(self, do: Callable[[], Awaitable[object]], *, every: float = 0.0) -> None:
+        """`every` so many seconds; 0: at each beat."""
+        self._do = do
+        self._seconds = every
+        self._done_at = -inf
+
+    async def do_if_due(self, now: float) -> None:
+        """One that fails keeps no other from being done. Raises StorageUnavailableError."""
+        if now - self._done_at < self._seconds:
+            return
+        self._done_at = now
+        try:
+            await self._do()
+        except StorageUnavailableError:
+            raise
+        except Exception:
+            log.exception("a chore failed", action="chores.do")
+
+
+def nothing() -> None:
+    """Follow nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followers:
+    """The parts of a host that follow what happens among the hosts."""
+
+    bus_lost: Callable[[], None] = nothing
+    """Told when nothing is heard from the others any more."""
+    beaten: Sequence[Callable[[], None]] = ()
+    """Told that time has passed."""
+    changed: Sequence[Callable[[], Awaitable[None]]] = ()
+    """Keep in memory what another host may have changed."""
+    hosts_changed: Sequence[Callable[[], None]] = ()
+    """Told that hosts came or went."""
+    chores: Sequence[Chore] = ()
+    """Work that one host does for all."""
+
+
 class Peers:
     def __init__(
         self,
-        hosts: Hosts,
-        bus: Bus,
-        live: Live,
+        link: ClusterLink,
+        members: Membership,
         *,
         sessions: Sessions,
-        owners: Owners,
+        forwarding: Forwarding,
+        answering: Answering,
         note: Note,
         clock: Callable[[], float],
+        followers: Followers | None = None,
     ) -> None:
-        self._hosts = hosts
-        self._bus = bus
-        self._live = live
+        self._link = link
+        self._hosts = link.hosts
+        self._bus = link.bus
+        self._live = link.live
+        self._members = members
         self._sessions = sessions
-        self.owners = owners
+        self._forwarding = forwarding
+        self._answering = answering
         self._note = note
         self._clock = clock
+        self._followers = followers or Followers()
+        self._chores = (Chore(link.hosts.tidy, every=TIDY_SECONDS), *self._followers.chores)
         self._bell = asyncio.Event()
         self._has_beaten = asyncio.Event()
         self._taking = asyncio.Lock()
         self._left = False
         self._heard: Subscription | None = None
-        self._beat_at = steady_seconds()
         self._steady_since: float | None = None
         """Since when no beat of ours has failed or come late; None: none has since the start."""
         self._watched_seconds = 0.0
         self._seen_changes = ""
-        self.known: Sequence[Peer] = ()
-        self.bus_is_away: Callable[[], bool] = lambda: False
-        """Whether there should be a bus and is none; everything works without it, only later."""
-        self.on_beat: list[Callable[[], None]] = []
-        """Who is told that time has passed."""
-        self.on_change: list[Callable[[], Awaitable[None]]] = []
-        """Who keeps in memory what another host may have changed."""
-        self.on_others: list[Callable[[], None]] = []
-        """Who is told that hosts came or went."""
-        self.chores = Chores()
-        """What one host of all is enough for."""
-        self.chores.add(hosts.tidy, every=TIDY_SECONDS)
         self._met: Sequence[int] = ()
         self._changes: str | None = None
 
     @property
-    def is_housekeeper(self) -> bool:
-        """Whether this host does what one of all is enough for."""
-        return housekeeper(self.known) == self._hosts.boot
-
-    @property
     def others(self) -> Sequence[Peer]:
-        return others(self.known, self._hosts.boot)
+        return self._members.others
 
     def held(self) -> bool:
-        """Whether this host may still act for its sessions, as far as its own clock tells."""
-        return is_sure(steady_seconds() - self._beat_at)
+        return self._members.held()
+
+    def bus_is_away(self) -> bool:
+        return self._link.bus_is_away()
 
     async def start(self) -> None:
         """Join the others."""
-        self._beat_at = steady_seconds()
+        self._members.beat_at = steady_seconds()
         self._live.name = f"paddock.{await self._hosts.name()}"
-        await self._bus.open()
+        await self._bus.open(self._followers.bus_lost)
         await self._join()
         await self._beat()
         await self._follow()
@@ -115,6 +146,10 @@ class Peers:
             working = group.create_task(self._work_for_ever())
             await self._beat_for_ever()
             working.cancel()
+
+    async def keep_answering(self) -> None:
+        """Do what other hosts ask, for as long as this one runs."""
+        await self._answering.keep_answering()
 
     async def take_over(self) -> int:
         """Everything that nobody owns, in parts; other hosts take theirs at the same time. How many sessions it was."""
@@ -138,7 +173,7 @@ class Peers:
             await self._has_beaten.wait()
             self._has_beaten.clear()
             try:
-                if unsettled(self.known):
+                if unsettled(self._members.known):
                     await self.take_over()
                 await self._look_after()
             except StorageUnavailableError as error:
@@ -160,7 +195,8 @@ class Peers:
                 await self.leave()
         except (TimeoutError, StorageUnavailableError) as error:
             log.warning("the others will find out by themselves", action="peers.close", reason=str(error))
-        await self.owners.stop()
+        await self._answering.stop()
+        await self._forwarding.stop()
         await self._bus.close()
 
     # --- one beat
@@ -183,11 +219,11 @@ class Peers:
     async def _beat(self) -> bool:
         asked_at = steady_seconds()
         beat = await self._hosts.beat()
-        if was_away(steady_seconds() - self._beat_at):
+        if was_away(steady_seconds() - self._members.beat_at):
             self._steady_since = steady_seconds()
         if beat.held:
-            self._beat_at = asked_at
-        self.known = beat.peers
+            self._members.beat_at = asked_at
+        self._members.known = beat.peers
         self._seen_changes = beat.changes
         self._live.meet([peer.boot for peer in self.others])
         watched = beat.store_seconds
@@ -197,10 +233,10 @@ class Peers:
         return beat.held
 
     async def _declare(self) -> None:
-        silent = lapsed(self.known, self._hosts.boot, watched_seconds=self._watched_seconds)
+        silent = lapsed(self._members.known, self._hosts.boot, watched_seconds=self._watched_seconds)
         if not silent:
             return
-        known = {peer.boot: peer for peer in self.known}
+        known = {peer.boot: peer for peer in self._members.known}
         for boot in await self._hosts.declare_gone(silent, LOST):
             peer = known[boot]
             log.warning("a host is gone", action="hosts.gone", boot=boot, host=peer.host_id, url=peer.url)
@@ -209,7 +245,7 @@ class Peers:
         self._ring()
 
     async def _take_over(self) -> int:
-        tried, gone = set[str](), unsettled(self.known)
+        tried, gone = set[str](), unsettled(self._members.known)
         while left := await self._hosts.left_behind(limit=TAKE_AT_ONCE):
             new = [one for one in left if one.session_id not in tried]
             if not new:
@@ -233,26 +269,28 @@ class Peers:
         self._note(self._audit("hosts.back", str(before), f"declared gone; {dropped} session(s) were dropped"))
 
     async def _look_after(self) -> None:
-        for tell in self.on_beat:
+        for tell in self._followers.beaten:
             tell()
         if (met := [peer.boot for peer in self.others]) != self._met:
             self._met = met
-            for tell in self.on_others:
+            for tell in self._followers.hosts_changed:
                 tell()
         await self._follow()
-        if self.is_housekeeper:
-            await self.chores.see_to(steady_seconds())
+        if self._members.is_housekeeper:
+            for chore in self._chores:
+                await chore.do_if_due(steady_seconds())
 
     async def _follow(self) -> None:
         """Take in what was changed for all hosts."""
         seen = self._seen_changes  # a beat may see more meanwhile, which is for the next time
         if self._changes != seen:
-            for follow in self.on_change:
+            for follow in self._followers.changed:
                 await follow()
             self._changes = seen
 
     async def _join(self) -> None:
-        await self.owners.listen()
+        await self._answering.listen()
+        await self._forwarding.listen()
         await self._live.join(self._hosts.boot)
         if self._heard is None:
             self._heard = await self._bus.subscribe(self._live.subject("hosts"), lambda _: self._bell.set())

@@ -20,7 +20,7 @@ class ClientFiles:
     def __init__(self, attachments: Attachments) -> None:
         self._attachments = attachments
 
-    async def take(self, principal: Principal, thread_id: str, media: Media) -> AttachmentRef | str:
+    async def store(self, principal: Principal, thread_id: str, media: Media) -> AttachmentRef | str:
         """The file as it is kept, or why it cannot be used."""
         try:
             return await self._taken(principal, thread_id, media)

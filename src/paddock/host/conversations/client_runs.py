@@ -8,11 +8,11 @@ from typing import Any
 
 import structlog
 
+from paddock.host.conversations.answers import Answers, continued
 from paddock.host.conversations.branches import files_in, message_of
 from paddock.host.conversations.client_files import ClientFiles
 from paddock.host.conversations.client_history import ClientHistory
 from paddock.host.people.approvals import Approvals
-from paddock.host.session.answers import Answers, continued
 from paddock.host.session.arrivals import NewRun
 from paddock.ports.attachments import AttachmentRef
 from paddock.rules.conversations.client_history import (
@@ -120,7 +120,7 @@ class ClientRuns:
     async def _file(self, new: NewRun, media: Media, before: int) -> AttachmentRef | None:
         """A part that cannot be used is passed over: a run never fails over it."""
         found = f"a message may have {MAX_FILES} files" if before >= MAX_FILES else None
-        found = found or await self._files.take(new.principal, new.thread_id, media)
+        found = found or await self._files.store(new.principal, new.thread_id, media)
         if isinstance(found, AttachmentRef):
             return found
         log.warning("a part of a message was passed over", action="run.accept", session_id=new.thread_id, reason=found)

@@ -5,8 +5,10 @@ from functools import partial
 from typing import Protocol
 
 from paddock.host.agents.agents import Agents
-from paddock.host.cluster.forwarding import AcceptRun, CancelTheRun, NothingToTell, Owners
+from paddock.host.cluster.answering import RequestHandlers
+from paddock.host.cluster.forwarding import Forwarding
 from paddock.host.cluster.outage import Outage
+from paddock.host.cluster.remote_requests import AcceptRun, CancelTheRun, NothingToTell
 from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.people.users import Users
@@ -58,14 +60,13 @@ class Inbox:
         *,
         sessions: Sessions,
         runs: Runs,
-        agents: Callable[[], Agents],
+        agents: Agents,
         records: _Records,
         clock: Callable[[], float],
-        owners: Owners | None = None,
+        forwarding: Forwarding | None = None,
         users: Users | None = None,
     ) -> None:
-        self._owners = owners or Owners()
-        self._owners.serve({AcceptRun: lambda deed: self._accept(deed.new), CancelTheRun: self._cancel_for})
+        self._forwarding = forwarding or Forwarding()
         self._users = users or Users(records, clock=clock)
         self._sessions = sessions
         self._runs = runs
@@ -74,14 +75,19 @@ class Inbox:
         self._clock = clock
 
     @property
+    def remote_handlers(self) -> RequestHandlers:
+        """How this host does it when another one asks."""
+        return {AcceptRun: lambda request: self._accept(request.new), CancelTheRun: self._cancel_for}
+
+    @property
     def has_room(self) -> bool:
         """Whether whoever comes gets in without standing in line."""
-        return not self._runs.admission.full
+        return not self._runs.live.admission.full
 
     @property
     def closed(self) -> bool:
         """Whether nobody gets in any more: this host is being stopped."""
-        return self._runs.admission.closed
+        return self._runs.live.admission.closed
 
     @property
     def outage(self) -> Outage:
@@ -89,16 +95,18 @@ class Inbox:
 
     async def accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         """Take a user's message; returns when it is on record. Raises HostError."""
-        return await self._owners.do(partial(self._accept, new, complete), partial(self._sent, new, complete), Accepted)
+        return await self._forwarding.here_or_at_owner(
+            partial(self._accept, new, complete), partial(self._sent, new, complete), Accepted
+        )
 
     async def _sent(self, new: NewRun, complete: Complete | None) -> AcceptRun:
         """What another host is asked; what only this door can add to it is added here."""
         if complete is None or await self._records.inbox(new.thread_id, new.client_run_id) is not None:
             return AcceptRun(new)
-        return AcceptRun(await complete(new, (await self._sessions.look(new.thread_id)).exists))
+        return AcceptRun(await complete(new, (await self._sessions.view(new.thread_id)).exists))
 
     async def _accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
-        agents, workspace = self._agents(), new.principal.workspace_id
+        agents, workspace = self._agents, new.principal.workspace_id
         new = _mentioning(new, agents)
         if new.agent_id is not None and not agents.known(new.agent_id, workspace):
             known = ", ".join(binding.agent_id for binding in agents.list(workspace))
@@ -111,7 +119,7 @@ class Inbox:
             await self._sessions.words.check(new.principal)
             if complete is not None:
                 new = _mentioning(await complete(new, session.exists), agents)
-            admission = self._runs.admission
+            admission = self._runs.live.admission
             if not admission.has_room(workspace):
                 await admission.enter(workspace)
             with admission.entering(workspace):
@@ -150,7 +158,7 @@ class Inbox:
         if run.status in TERMINAL_STATUSES:
             return run
         wish = CancelTheRun(run.run_id, principal)
-        await self._owners.do(partial(self._cancel, run, principal), wish, NothingToTell)
+        await self._forwarding.here_or_at_owner(partial(self._cancel, run, principal), wish, NothingToTell)
         return await self._records.run(run.run_id) or run
 
     async def _cancel(self, run: RunRow, principal: Principal, reason: str = "user") -> NothingToTell:
@@ -172,7 +180,7 @@ class Inbox:
         if run is None or run.status in TERMINAL_STATUSES:
             return
         wish = CancelTheRun(run_id, principal, reason)
-        await self._owners.do(partial(self._cancel, run, principal, reason), wish, NothingToTell)
+        await self._forwarding.here_or_at_owner(partial(self._cancel, run, principal, reason), wish, NothingToTell)
 
     async def _note(self, principal: Principal, action: str, thread_id: str, error: HostError) -> None:
         if error.code is ErrorCode.UNAVAILABLE:

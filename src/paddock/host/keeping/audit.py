@@ -65,7 +65,7 @@ class Audit:
         self._rest()
         await self.flush()
 
-    def take(self, run_id: str) -> list[NotedRow]:
+    def hand_over(self, run_id: str) -> list[NotedRow]:
         """The rows of a run that are not written yet, for whoever writes its end."""
         if not self._pending:
             return []

@@ -10,11 +10,13 @@ from typing import Any, Protocol
 
 import structlog
 
-from paddock.host.cluster.forwarding import ForgetThread, Forgotten, Owners
-from paddock.host.conversations.titles import repeats
+from paddock.host.cluster.answering import RequestHandlers
+from paddock.host.cluster.forwarding import Forwarding
+from paddock.host.cluster.remote_requests import ForgetThread, Forgotten
 from paddock.host.keeping.sweeping import free
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.session.sessions import Sessions
+from paddock.host.session.titles import repeats
 from paddock.ports import ConversationRecords, EventLog, KeepingRecords, KeptRecords, SessionRecords
 from paddock.ports.artifacts import Blobs
 from paddock.rules.access.permissions import Grant, RunScope, state_key
@@ -63,7 +65,7 @@ class Directories(Protocol):
     async def forget(self, workspace_id: str, conversation_id: str) -> None: ...
 
 
-class Keeping:
+class Deletion:
     def __init__(
         self,
         store: _Records,
@@ -72,10 +74,9 @@ class Keeping:
         *,
         clock: Callable[[], float],
         directories: Directories | None = None,
-        owners: Owners | None = None,
+        forwarding: Forwarding | None = None,
     ) -> None:
-        self._owners = owners or Owners()
-        self._owners.serve({ForgetThread: self._forget})
+        self._forwarding = forwarding or Forwarding()
         self._directories = directories
         self._store = store
         self._blobs = blobs
@@ -83,6 +84,11 @@ class Keeping:
         self._clock = clock
         self.scrub_wanted = False
         """Something was deleted; the next sweep sees to it that nothing of it stays readable on the disk."""
+
+    @property
+    def remote_handlers(self) -> RequestHandlers:
+        """How this host does it when another one asks."""
+        return {ForgetThread: self._forget}
 
     # --- a conversation ----------------------------------------------------------------------------------------------
 
@@ -103,9 +109,9 @@ class Keeping:
     ) -> bool:
         """Forget a conversation in which nothing goes on, and nothing went on since then; False when something does.
         The host that has it does it, because only that one knows."""
-        deed = ForgetThread(session, audit, buried_at, silent_since)
+        request = ForgetThread(session, audit, buried_at, silent_since)
         try:
-            return (await self._owners.do(partial(self._forget, deed), deed, Forgotten)).it_is
+            return (await self._forwarding.here_or_at_owner(partial(self._forget, request), request, Forgotten)).it_is
         except HostError as error:
             if error.code is not ErrorCode.RUNTIME_ERROR:
                 raise
@@ -115,18 +121,18 @@ class Keeping:
             log.warning(text, action="keeping.forget", session_id=session.session_id, reason=error.message)
             return False
 
-    async def _forget(self, deed: ForgetThread) -> Forgotten:
-        thread_id = deed.session.session_id
-        keys = await self._state_keys(deed.session)
+    async def _forget(self, request: ForgetThread) -> Forgotten:
+        thread_id = request.session.session_id
+        keys = await self._state_keys(request.session)
         files = await self._store.artifacts_of(thread_id, limit=ALL)
         epoch = await self._sessions.let_go(thread_id)
-        if epoch is None or await self._spoke_since(thread_id, deed.silent_since):
+        if epoch is None or await self._spoke_since(thread_id, request.silent_since):
             return Forgotten(False)
         if self._directories is not None:  # first: after the record is gone nobody would know of them
-            await self._directories.forget(deed.session.workspace_id, thread_id)
-        gone = SessionGone(thread_id, keys, deed.buried_at, epoch)
+            await self._directories.forget(request.session.workspace_id, thread_id)
+        gone = SessionGone(thread_id, keys, request.buried_at, epoch)
         try:
-            await self._store.write([gone, deed.audit] if deed.audit else [gone])
+            await self._store.write([gone, request.audit] if request.audit else [gone])
         except HostError as error:
             if error.code is not ErrorCode.CONFLICT:
                 raise
@@ -244,7 +250,7 @@ class Keeping:
 
     async def check_reached(self, thread_id: str, seq: int) -> None:
         """Raises INVALID_ARGUMENT for a place that the conversation has not come to: nobody was ever given it."""
-        if seq > (await self._sessions.look(thread_id)).head:
+        if seq > (await self._sessions.view(thread_id)).head:
             text = "this cursor lies beyond the end of the conversation: send the last `id:` of the stream as it came"
             raise HostError(ErrorCode.INVALID_ARGUMENT, text)
 
@@ -257,7 +263,7 @@ class Keeping:
         trimmed = await self._store.trimmed(thread_id)
         if seq >= trimmed.seq:
             return
-        head = (await self._sessions.look(thread_id)).head
+        head = (await self._sessions.view(thread_id)).head
         items = await self._store.transcript(thread_id, before=head + 1, limit=SNAPSHOT_ITEMS)
         snapshot = {"cursor": str(head), "trimmedThrough": trimmed.seq, "items": [_seen(item) for item in items[::-1]]}
         raise _expired("go on from the snapshot and its cursor", snapshot)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from paddock.host.keeping.deletion import PART, Keeping
+from paddock.host.keeping.deletion import PART, Deletion
 from paddock.host.keeping.sweeping import its_turn
 from paddock.host.session.sessions import Sessions
 from paddock.ports import ConversationRecords, KeepingRecords
@@ -49,18 +49,19 @@ class Retention:
         self,
         store: _Records,
         sessions: Sessions,
-        keeping: Keeping,
+        deletion: Deletion,
         *,
         clock: Callable[[], float],
         periods: Periods | None = None,
+        may_work: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`may_work`: whether it is this host that forgets, where several share what is forgotten."""
         self._store = store
         self._sessions = sessions
-        self._keeping = keeping
+        self._deletion = deletion
         self._clock = clock
         self._periods = periods or Periods()
-        self.may_work: Callable[[], bool] = lambda: True
-        """Whether it is this host that forgets, where several share what is forgotten."""
+        self.may_work = may_work
 
     async def keep_sweeping(self, chance: Callable[[], float]) -> None:
         """For as long as the house stands, and never all hosts at the same moment."""
@@ -77,7 +78,7 @@ class Retention:
 
     async def sweep(self) -> dict[str, int]:
         """Forget what is past its time: how much of each kind. One audit row for each kind."""
-        await self._keeping.purge()
+        await self._deletion.purge()
         now, counts = self._clock(), dict[str, int]()
         if (old := before(now, self._periods.conversations)) is not None:
             counts["conversations"], counts["trimmed"] = await self._sweep_conversations(old, now)
@@ -89,8 +90,8 @@ class Retention:
         if found:
             await self._store.write([self._swept(kind, count, now) for kind, count in found.items()])
             log.info("forgot what is past its time", action="retention.sweep", **found)
-        if found or self._keeping.scrub_wanted:
-            self._keeping.scrub_wanted = False
+        if found or self._deletion.scrub_wanted:
+            self._deletion.scrub_wanted = False
             await self._store.scrub()
         return found
 
@@ -128,7 +129,7 @@ class Retention:
             return False
 
     async def _forget(self, session: OldSession, old: float) -> bool:
-        return await self._keeping.forget(_row(session), None, buried_at=None, silent_since=old)
+        return await self._deletion.forget(_row(session), None, buried_at=None, silent_since=old)
 
     async def _trim(self, session: OldSession, old: float, now: float) -> bool:
         """Trim a conversation that is still used, part by part; whether anything went."""

@@ -47,13 +47,20 @@ async def _needed(records: KeptRecords, name: str) -> bool:
 
 
 class Sweeper:
-    def __init__(self, records: KeptRecords, blobs: Blobs, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        records: KeptRecords,
+        blobs: Blobs,
+        *,
+        clock: Callable[[], float],
+        may_work: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`may_work`: whether it is this host that sweeps, where several share what is swept: hosts that start together
+        would all do the same at the same moment, and each would say that it did."""
         self._records = records
         self._blobs = blobs
         self._clock = clock
-        self.may_work: Callable[[], bool] = lambda: True
-        """Whether it is this host that sweeps, where several share what is swept: hosts that start together would all
-        do the same at the same moment, and each would say that it did."""
+        self.may_work = may_work
 
     async def keep_sweeping(self) -> None:
         """For as long as the house stands. A store that is away is tried again next time."""

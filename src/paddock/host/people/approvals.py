@@ -12,7 +12,7 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.host.ids import chance
 from paddock.host.people.principals import Principal
 from paddock.host.runs.outcomes import Outcomes
@@ -63,8 +63,8 @@ class Approvals:
     # --- what runs ask for -------------------------------------------------------------------------------------------
 
     @property
-    def work(self) -> Mapping[str, Work]:
-        return {"platform.request_action": Work(write=self.request)}
+    def work(self) -> Mapping[str, CallHandler]:
+        return {"platform.request_action": CallHandler(write=self.request)}
 
     async def request(
         self, grant: Grant, asked: PlatformRequestActionParams, audit: AuditRow

@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Protocol
 
-from paddock.host.cluster.forwarding import Moved, MoveThread, Owners
+from paddock.host.cluster.answering import RequestHandlers
+from paddock.host.cluster.forwarding import Forwarding
+from paddock.host.cluster.remote_requests import Moved, MoveThread
 from paddock.host.people.principals import DEV, Principal
 from paddock.host.session.sessions import Sessions
 from paddock.host.streams.open_streams import OpenStreams
@@ -57,16 +59,20 @@ class TakingOver:
         store: _Records,
         sessions: Sessions,
         *,
-        owners: Owners,
+        forwarding: Forwarding,
         streams: OpenStreams,
         clock: Callable[[], float],
     ) -> None:
         self._store = store
         self._sessions = sessions
-        self._owners = owners
-        self._owners.serve({MoveThread: self._move})
+        self._forwarding = forwarding
         self._streams = streams
         self._clock = clock
+
+    @property
+    def remote_handlers(self) -> RequestHandlers:
+        """How this host does it when another one asks."""
+        return {MoveThread: self._move}
 
     async def waiting(self, by: Principal) -> Waiting:
         _check(by)
@@ -110,16 +116,16 @@ class TakingOver:
     async def _hand_over(self, by: Principal, session: SessionSummary, user: str) -> bool:
         thread_id = session.session_id
         row = SessionRow(thread_id, session.workspace_id, session.user_id, session.created_at)
-        deed = MoveThread(row, user, self._audit(by, "session.take_over", thread_id, thread_id, user))
+        request = MoveThread(row, user, self._audit(by, "session.take_over", thread_id, thread_id, user))
         try:
-            return (await self._owners.do(partial(self._move, deed), deed, Moved)).it_is
+            return (await self._forwarding.here_or_at_owner(partial(self._move, request), request, Moved)).it_is
         except HostError as error:
             if error.code is ErrorCode.UNAVAILABLE or error.code is ErrorCode.NOT_FOUND:
                 return False  # its host is busy or of another release, or it was deleted a moment ago
             raise
 
-    async def _move(self, deed: MoveThread) -> Moved:
-        session, user = deed.session, deed.user
+    async def _move(self, request: MoveThread) -> Moved:
+        session, user = request.session, request.user
         thread_id = session.session_id
         known = await self._store.agents_of_session(thread_id)
         epoch = await self._sessions.let_go(thread_id)
@@ -128,7 +134,7 @@ class TakingOver:
         moved = SessionMoved(thread_id, session.workspace_id, session.user_id, user, epoch)
         state = [_state_of_actor(session, user, agent_id, runner_id) for agent_id, runner_id in known]
         try:
-            await self._store.write([moved, SessionSettled(thread_id), *state, deed.audit])
+            await self._store.write([moved, SessionSettled(thread_id), *state, request.audit])
         except HostError as error:
             if error.code is not ErrorCode.CONFLICT:
                 raise

@@ -6,8 +6,8 @@ A choice that was taken comes as an event of its own; where a platform shows not
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paddock.host.conversations.answers import Answers, continued
 from paddock.host.conversations.client_history import INPUTS, ClientHistory, data_of
-from paddock.host.session.answers import Answers, continued
 from paddock.host.session.arrivals import NewRun
 from paddock.ports import ConversationRecords
 from paddock.rules.errors import ErrorCode, HostError
@@ -60,14 +60,17 @@ class ChatAnswers:
         return replace(_resumed(new, resume), agent_id=there.agent_id, supplied=outcomes, event=event)
 
     async def said(self, new: NewRun) -> NewRun:
-        """A message; one that is a plain yes or no answers what is open, if it is of whoever was asked."""
-        yes = as_consent(new.text)
-        there = await self._open(new) if yes is not None else None
-        if yes is None or there is None:
+        """A message; one that is a plain yes or no answers what is open, if it is of whoever was asked.
+
+        Words of anybody else are none, whatever they are: a runner that reads them must not take them for one.
+        """
+        there = await self._open(new)
+        if there is None:
             return new
-        if not there.asks(_actor(new)):  # a runner that reads a yes by itself must not take it for theirs
+        if not there.asks(_actor(new)):
             return _resumed(new, declined([one for one in there.questions if str(one["id"]) not in there.ours]))
-        if not all(map(is_yes_or_no, there.questions)):
+        yes = as_consent(new.text)
+        if yes is None or not all(map(is_yes_or_no, there.questions)):
             return new
         resume, outcomes = await self._answers.taken(new, consents(there.questions, yes))
         return replace(_resumed(new, resume), agent_id=there.agent_id, supplied=outcomes)

@@ -6,6 +6,7 @@ end nobody heard is made again: a platform knows it by its `webhook-id`, which s
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 import structlog
@@ -15,7 +16,7 @@ from paddock.host.people.principals import Principal
 from paddock.host.platforms.platforms import POST_SECONDS, Platform, Platforms
 from paddock.host.runs.outcomes import Outcomes
 from paddock.host.streams.bell import Bell, until
-from paddock.ports import DeliveryRecords
+from paddock.ports import ConversationRecords, DeliveryRecords, KeptRecords
 from paddock.ports.places import Places
 from paddock.ports.platforms import Posted
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
@@ -41,10 +42,14 @@ Address = Callable[[str, str, str], str | None]
 """(workspace, user, artifact) to a signed address to read it; None where there is none."""
 
 
+class _Records(ConversationRecords, DeliveryRecords, KeptRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Deliveries:
     def __init__(
         self,
-        records: DeliveryRecords,
+        records: _Records,
         platforms: Platforms,
         *,
         outcomes: Outcomes,
@@ -79,7 +84,7 @@ class Deliveries:
                     pause = RETRY_SECONDS
                 await self._bell.rest(max(pause, RETRY_SECONDS) if self._under_way else pause)
 
-    async def look(self) -> int:
+    async def send_due(self) -> int:
         """Try everything that is due, the first of each conversation; how many were tried to an end."""
         return sum(await asyncio.gather(*(self._in_turn(row) for row in await self._due())))
 
@@ -149,20 +154,29 @@ class Deliveries:
         if platform is None:
             posted = Posted(None, f"platform {row.platform!r} is not set up any more")
         else:
-            body = self._with_address(platform, row.body)
+            body = await self._with_address(platform, row)
             posted = await self._platforms.post(platform, row.delivery_id, body, seconds=POST_SECONDS)
         await self._outcomes.record(row.workspace_id, self._outcome(row, token, posted), seconds=None)
         return True
 
-    def _with_address(self, platform: Platform, body: bytes) -> bytes:
+    async def _with_address(self, platform: Platform, row: DeliveryRow) -> bytes:
         """A file that was made, with where it can be fetched: signed at each attempt, because it counts for minutes."""
-        if MARK_OF_A_FILE not in body:
-            return body
-        told = msgspec.json.decode(body)
+        if MARK_OF_A_FILE not in row.body:
+            return row.body
+        told = msgspec.json.decode(row.body)
         file = as_object(as_object(told.get("message")).get("artifact"))
+        if not await self._was_shown(str(file.get("artifact_id")), row):
+            return row.body
         who = platform.principal
-        url = self._address(who.workspace_id, who.user_id, str(file["artifact_id"])) if "artifact_id" in file else None
-        return body if url is None else msgspec.json.encode({**told, "attachments": [{**file, "url": url}]})
+        url = self._address(who.workspace_id, who.user_id, str(file["artifact_id"]))
+        return row.body if url is None else msgspec.json.encode({**told, "attachments": [{**file, "url": url}]})
+
+    async def _was_shown(self, artifact_id: str, row: DeliveryRow) -> bool:
+        """Tell whether this file is shown where the delivery goes. What a message names is its run's to say."""
+        file, run = await self._records.artifact(artifact_id), await self._records.run(row.run_id)
+        if file is None or run is None or not file.published:
+            return False
+        return (file.conversation_id, file.thread_id) == (row.session_id, run.subthread_id)
 
     def _outcome(self, row: DeliveryRow, token: str, posted: Posted) -> Sequence[Apart]:
         now, attempts = self._clock(), row.attempts + 1

@@ -53,7 +53,7 @@ class DeltaStream:
         try:
             async with asyncio.timeout(MAX_SECONDS):
                 while not pieces.over:
-                    pieces.take(await follower.next(QUIET_SECONDS))
+                    pieces.collect(await follower.next(QUIET_SECONDS))
                     await self._post(platform, accepted, target, pieces)
         except TimeoutError:
             pass
@@ -94,7 +94,7 @@ class _Pieces:
         self.over = False
         self.given_up: str | None = ""
 
-    def take(self, entries: list[Entry]) -> None:
+    def collect(self, entries: list[Entry]) -> None:
         for entry in entries:
             fact = entry.fact
             if fact.is_delta:

@@ -37,7 +37,7 @@ class Ingress:
         *,
         inbox: Inbox,
         records: DeliveryRecords,
-        agents: Callable[[], Agents],
+        agents: Agents,
         files: ClientFiles,
         answers: ChatAnswers,
         names: ThreadNames,
@@ -134,7 +134,7 @@ class Ingress:
             return None
         if platform.spec.agent is not None:
             return platform.spec.agent
-        agents, workspace = self._agents(), platform.principal.workspace_id
+        agents, workspace = self._agents, platform.principal.workspace_id
         if agents.default_agent_id is not None and agents.known(agents.default_agent_id, workspace):
             return None
         return agents.answering(event.event_type, workspace)

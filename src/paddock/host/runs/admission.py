@@ -34,6 +34,10 @@ class Admission:
     def full(self) -> bool:
         return self.closed or sum(self.busy.values()) + sum(self._promised.values()) >= self.capacity
 
+    def close(self) -> None:
+        """From now on nobody enters: the host is being stopped."""
+        self.closed = True
+
     def waiting(self, workspace: str | None = None) -> int:
         """So many wait for room now, of a workspace or of all."""
         return sum(len(line) for name, line in self._waiting.items() if workspace in (None, name))
@@ -57,13 +61,13 @@ class Admission:
             raise self._full(self._why())
         room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(room)
-        self.look()
+        self.admit_waiting()
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await room
         except BaseException as error:
             if _is_given(room):  # the place is for somebody else
-                asyncio.get_running_loop().call_soon(self.look)
+                asyncio.get_running_loop().call_soon(self.admit_waiting)
             if isinstance(error, TimeoutError):
                 raise self._full(self._why()) from None
             raise
@@ -82,9 +86,9 @@ class Admission:
         if count > 0:
             self.busy[workspace] = count
         if self._waiting:
-            self.look()
+            self.admit_waiting()
 
-    def look(self) -> None:
+    def admit_waiting(self) -> None:
         """Let in whoever there is room for, workspaces in turn."""
         while self._waiting and not self.closed:
             taken = self._taken()

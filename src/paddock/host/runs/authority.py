@@ -2,21 +2,21 @@
 changes. Every layer is here: the runner's manifest, the agent's settings and policies, what the workspace has.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from paddock.host.agents.agents import AgentBinding, Agents
 from paddock.host.agents.secrets import SecretError, resolved
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.ports import RunnerGateway
 from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents, refused_over_api
 from paddock.rules.access.permissions import allowance, granted_files
 from paddock.rules.agents.config import passwords_of, problems, with_defaults
 from paddock.rules.agents.resources import NOTHING_OFFERED, Offered, not_offered
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.context import AgentExtras, AgentPart, agent_part
+from paddock.rules.run.context import AgentExtras, ResolvedAgent, resolved_agent
 from paddock.rules.values import Value
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -34,7 +34,7 @@ class _Known(Value, frozen=True):
     binding: AgentBinding
     manifest: AgentRunnerManifest
     there: Offered
-    part: AgentPart
+    part: ResolvedAgent
 
 
 class Authority:
@@ -42,9 +42,9 @@ class Authority:
         self,
         *,
         gateway: RunnerGateway,
-        agents: Callable[[], Agents],
+        agents: Agents,
         offered: frozenset[str],
-        offers: Offers | None = None,
+        resources: WorkspaceResources | None = None,
         opened: ApiAgents = NOTHING_OPENED,
     ) -> None:
         """`opened`: what agents of the API may name, though it belongs to whoever runs the host."""
@@ -52,7 +52,7 @@ class Authority:
         self._gateway = gateway
         self._agents = agents
         self._offered = offered
-        self._offers = offers
+        self._resources = resources
         self._manifests: dict[tuple[str, str], AgentRunnerManifest] = {}
         self._parts: dict[tuple[str, str], _Known] = {}
         self._refused: dict[tuple[str, str], HostError] = {}
@@ -64,7 +64,7 @@ class Authority:
 
         `start`: whether a runner that is not known yet is started to ask it; else it stays unknown.
         """
-        agents, place = self._agents(), (workspace, agent_id or "")
+        agents, place = self._agents, (workspace, agent_id or "")
         in_force = agents.in_force(workspace)
         if self._prepared.get(place) is in_force:
             return
@@ -78,11 +78,11 @@ class Authority:
                 return
             manifest = manifest or await self._gateway.manifest(binding.runner_id, workspace)
             self._remember(workspace, manifest)
-            if self._offers is not None and _asks_for_resources(manifest):
-                await self._offers.look(workspace, files="knowledge" in manifest.permissions.files)
+            if self._resources is not None and _asks_for_resources(manifest):
+                await self._resources.refresh(workspace, files="knowledge" in manifest.permissions.files)
             self._settled(binding, manifest, workspace)
             self._refused.pop(place, None)
-            if self._offers is None or not _asks_for_resources(manifest):
+            if self._resources is None or not _asks_for_resources(manifest):
                 self._remember_prepared(place, in_force)
         except HostError as error:
             if error.code is ErrorCode.NOT_FOUND or error.retryable:
@@ -93,7 +93,7 @@ class Authority:
         """What a runner says of itself. Raises HostError."""
         return await self._gateway.manifest(runner_id, workspace)
 
-    def part(self, binding: AgentBinding, workspace: str) -> AgentPart | None:
+    def part(self, binding: AgentBinding, workspace: str) -> ResolvedAgent | None:
         """What is known of an agent that was prepared; None when it cannot run."""
         manifest = self._manifests.get((workspace, binding.runner_id))
         if manifest is None:
@@ -133,7 +133,7 @@ class Authority:
     # --- within
 
     def _there(self, workspace: str) -> Offered:
-        return NOTHING_OFFERED if self._offers is None else self._offers.known(workspace)
+        return NOTHING_OFFERED if self._resources is None else self._resources.known(workspace)
 
     def _refuse(self, place: tuple[str, str], error: HostError) -> None:
         if len(self._refused) >= MAX_KEPT:
@@ -150,7 +150,7 @@ class Authority:
             self._manifests.clear()
         self._manifests[workspace, manifest.id] = manifest
 
-    def _settled(self, binding: AgentBinding, manifest: AgentRunnerManifest, workspace: str) -> AgentPart:
+    def _settled(self, binding: AgentBinding, manifest: AgentRunnerManifest, workspace: str) -> ResolvedAgent:
         """Raises HostError when the agent's settings do not fit its runner."""
         there = self._there(workspace) if _asks_for_resources(manifest) else NOTHING_OFFERED
         known = self._parts.get((workspace, binding.agent_id))
@@ -164,11 +164,11 @@ class Authority:
 
     def _work_out(
         self, binding: AgentBinding, manifest: AgentRunnerManifest, there: Offered, workspace: str
-    ) -> AgentPart:
+    ) -> ResolvedAgent:
         self._check_isolation(binding, workspace)
         allowed = allowance(manifest, binding.policy, self._offered, there)
         config, extras = settle_config(binding, manifest, self._opened)
-        part = agent_part(
+        part = resolved_agent(
             allowed,
             config,
             wants_static_refs=manifest.context.wants_static_context_refs,

@@ -22,7 +22,7 @@ REFUSED = "artifact.refused"
 log = structlog.get_logger("paddock.artifacts")
 
 
-async def announced(artifacts: Artifacts, grant: Grant, result: Result, now: float) -> Result:
+async def keep_created(artifacts: Artifacts, grant: Grant, result: Result, now: float) -> Result:
     """The result as the conversation may hold it: by reference, never with bytes. Never raises."""
     try:
         async with asyncio.timeout(KEEP_SECONDS):

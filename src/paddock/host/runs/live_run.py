@@ -5,26 +5,27 @@ When it is started and stopped is decided elsewhere (`runs.py`).
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 import structlog
 
 from paddock.host.calls.artifacts import Artifacts
-from paddock.host.conversations.titles import TITLE_ACTION, suggested
-from paddock.host.runs.created_artifacts import announced
-from paddock.host.runs.result_sequencer import InOrder, Spawn
-from paddock.host.session.arrivals import Said
+from paddock.host.runs.created_artifacts import keep_created
+from paddock.host.runs.result_sequencer import ResultSequencer, Spawn
+from paddock.host.session.arrivals import ResultArrived
 from paddock.host.session.inputs import HANDOVER_ACTION
 from paddock.host.session.loop import SessionLoop
-from paddock.host.session.ui_compilation import drawn
+from paddock.host.session.titles import TITLE_ACTION, suggested
+from paddock.host.session.ui_compilation import with_compiled_ui
 from paddock.ports import RunHandle
 from paddock.ports.runners import Observer, Unobserved
 from paddock.rules.access.limits import MAX_STATE_KEY_CHARS, MAX_STATE_SCOPE_BYTES, MAX_STATE_VALUE_BYTES, TokenBucket
 from paddock.rules.access.permissions import Grant, state_key
 from paddock.rules.rows.calls import ApprovalRow
 from paddock.rules.rows.rows import Row
-from paddock.rules.run.context import AgentPart
+from paddock.rules.run.context import ResolvedAgent
 from paddock.rules.run.open_calls import APPROVALS, with_approvals
 from paddock.rules.run.results import TERMINAL_TYPES, Result, Wrong, problem_with
 from paddock.rules.session.messages import InputAcknowledged, RunFailed
@@ -54,6 +55,17 @@ class ActionRequests(Protocol):
     async def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
         """What a run that ends now leaves to its user's decision."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResultHandling:
+    """Parts that handle the results of every run."""
+
+    artifacts: Artifacts
+    clock: Callable[[], float]
+    spawn: Spawn
+    actions: ActionRequests | None = None
+    observer: Observer = NOBODY
 
 
 class LiveRun:
@@ -89,16 +101,13 @@ class LiveRun:
         session: SessionLoop,
         turn_id: str,
         grant: Grant,
-        part: AgentPart,
-        clock: Callable[[], float],
-        artifacts: Artifacts,
-        spawn: Spawn,
-        actions: ActionRequests | None = None,
+        part: ResolvedAgent,
+        handling: ResultHandling,
     ) -> None:
         self.session = session
-        self.observer: Observer = NOBODY
-        self.artifacts = artifacts
-        self._line = InOrder(session.post, spawn)
+        self.observer = handling.observer
+        self.artifacts = handling.artifacts
+        self._line = ResultSequencer(session.post, handling.spawn)
         self.turn_id = turn_id
         self.grant = grant
         self.part = part
@@ -116,11 +125,11 @@ class LiveRun:
         """Bytes in each scope when it started, and what it added since by its results; an upper bound."""
         self._state_written: dict[tuple[str, str], int] = {}
         """Bytes of its own last word on each key: a value that it writes again counts once."""
-        self._clock = clock
+        self._clock = handling.clock
         self._timers: list[asyncio.TimerHandle] = []
         self._taken = 0
         self._bytes = 0
-        self._actions = actions
+        self._actions = handling.actions
         self._actions_asked = 0
 
     @property
@@ -150,14 +159,14 @@ class LiveRun:
         elif result.type == "run.completed":
             self._completed(result, size)
         elif result.type == "artifact.created":
-            self._line.post_when_done(self._announced(result, size))
+            self._line.post_when_done(self._created(result, size))
         elif result.type == "message.completed" and len(result.data) > 1:  # more than the message itself
-            self._line.post(Said(self.turn_id, drawn(result, self._locale(), self._meta()), size))
+            self._line.post(ResultArrived(self.turn_id, with_compiled_ui(result, self._locale(), self._meta()), size))
         else:
             if result.type in STEPS:
                 name = str(result.data.get("step_name"))
                 self.observer.step(self.turn_id, name, self._clock(), begins=result.type == "step.started")
-            self._line.post(Said(self.turn_id, result, size))
+            self._line.post(ResultArrived(self.turn_id, result, size))
 
     def _meta(self) -> Mapping[str, str]:
         """What a document of this run belongs to."""
@@ -177,11 +186,11 @@ class LiveRun:
         if not self.over:
             self._line.post(RunFailed(self.turn_id, code, message, at=self._clock()))
 
-    async def _announced(self, result: Result, size: int) -> Said:
+    async def _created(self, result: Result, size: int) -> ResultArrived:
         if self.session.outage.is_on:
             await self.session.outage.is_over()
         now = self._clock()
-        return Said(self.turn_id, await announced(self.artifacts, self.grant, result, now), size)
+        return ResultArrived(self.turn_id, await keep_created(self.artifacts, self.grant, result, now), size)
 
     def fail(self, code: str, message: str) -> None:
         if not self.over:
@@ -191,11 +200,13 @@ class LiveRun:
         """Allowed inside the grant and the caps; else it is passed on as refused, and the run goes on."""
         scope = str(result.data["scope"])
         if (wrong := self._problem_with_state(scope, result)) is None:
-            self._line.post(Said(self.turn_id, result, size, scope_key=state_key(scope, self.grant)))
+            self._line.post(ResultArrived(self.turn_id, result, size, scope_key=state_key(scope, self.grant)))
             return
         log.warning("runner.state_refused", run_id=self.turn_id, code=wrong.code, reason=wrong.message)
         told = {"code": wrong.code, "reason": wrong.message}
-        self._line.post(Said(self.turn_id, msgspec.structs.replace(result, type="state.refused", data=told), size))
+        self._line.post(
+            ResultArrived(self.turn_id, msgspec.structs.replace(result, type="state.refused", data=told), size)
+        )
 
     def _problem_with_state(self, scope: str, result: Result) -> Wrong | None:
         """Why a value is not kept; None when it is, and then it counts."""
@@ -215,17 +226,17 @@ class LiveRun:
 
     def _action_requested(self, result: Result, size: int) -> None:
         if result.data.get("action") == HANDOVER_ACTION:  # the session's own: the user is asked there
-            self._line.post(Said(self.turn_id, result, size))
+            self._line.post(ResultArrived(self.turn_id, result, size))
             return
         if result.data.get("action") == TITLE_ACTION:
             told, kept = suggested(self.grant, result, self._clock())
-            self._line.post(Said(self.turn_id, told, size, rows=kept))
+            self._line.post(ResultArrived(self.turn_id, told, size, rows=kept))
             return
         rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
         self._actions_asked += 1
         approval = next((row.approval_id for row in rows if isinstance(row, ApprovalRow)), None)
         data = {**result.data, "approval_id": approval}
-        self._line.post(Said(self.turn_id, msgspec.structs.replace(result, data=data), size, rows=rows))
+        self._line.post(ResultArrived(self.turn_id, msgspec.structs.replace(result, data=data), size, rows=rows))
 
     def _completed(self, result: Result, size: int) -> None:
         if self._actions is not None and self._actions.asks(self.turn_id):
@@ -233,11 +244,11 @@ class LiveRun:
             return
         if APPROVALS in result.data:
             result = msgspec.structs.replace(result, data=with_approvals(result.data, ()))
-        self._line.post(Said(self.turn_id, result, size))
+        self._line.post(ResultArrived(self.turn_id, result, size))
 
-    async def _with_approvals(self, actions: ActionRequests, result: Result, size: int) -> Said:
+    async def _with_approvals(self, actions: ActionRequests, result: Result, size: int) -> ResultArrived:
         data = with_approvals(result.data, await actions.waiting(self.turn_id))
-        return Said(self.turn_id, msgspec.structs.replace(result, data=data), size)
+        return ResultArrived(self.turn_id, msgspec.structs.replace(result, data=data), size)
 
     # what the host does
 

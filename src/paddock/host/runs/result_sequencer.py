@@ -10,7 +10,7 @@ from paddock.host.session.arrivals import Arrival
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 
-class InOrder:
+class ResultSequencer:
     """Passes arrivals on at once, but none past one that is still being worked on.
 
     At most a run's credit of them wait: credit is given back only for what the session has taken.

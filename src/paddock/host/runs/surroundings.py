@@ -13,7 +13,7 @@ from paddock.host.runs.working_directories import WorkingDirectories, conversati
 from paddock.ports import Placement, RunnerGateway
 
 
-class Surroundings:
+class RunSurroundings:
     def __init__(
         self, gateway: RunnerGateway, endpoints: RunEndpoints, directories: WorkingDirectories, spawn: Spawn
     ) -> None:
@@ -47,10 +47,10 @@ class Surroundings:
     def over(self, run_id: str) -> None:
         self._endpoints.close(run_id)
         if (path := self._in_use.pop(run_id, None)) is not None:
-            self._spawn(self._look(path))
+            self._spawn(self._measure(path))
 
-    async def _look(self, path: str) -> None:
-        await self._directories.look(path)
+    async def _measure(self, path: str) -> None:
+        await self._directories.measure(path)
 
     async def _directory(self, run: LiveRun, context: dict[str, Any]) -> str:
         found = await self._directories.of(run.grant.scope, run.part.extras.working_directory)

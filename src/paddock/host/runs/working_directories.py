@@ -57,12 +57,12 @@ class WorkingDirectories:
         if named is not None:
             return await asyncio.to_thread(self._named, scope.agent_id, Path(named))
         found = await asyncio.to_thread(self._own, scope)
-        if found.path in self._full and not await self.look(found.path):
+        if found.path in self._full and not await self.measure(found.path):
             text = f"its working directory holds more than {self._most_bytes} bytes; remove something from {found.path}"
             raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, text, details={"run_code": FULL})
         return found
 
-    async def look(self, path: str) -> bool:
+    async def measure(self, path: str) -> bool:
         """Whether there is room left in one of ours; asked when a run has ended, not while somebody waits."""
         most = self._most_bytes
         fits = most is None or await asyncio.to_thread(self._fits, Path(path), most)

@@ -85,7 +85,7 @@ class Accepted(Value, frozen=True):
     first_seq: int
 
 
-class Order(msgspec.Struct, eq=False):
+class RunSubmitted(msgspec.Struct, eq=False):
     """A new run on its way into the session."""
 
     new: NewRun
@@ -94,7 +94,7 @@ class Order(msgspec.Struct, eq=False):
     answer: asyncio.Future[Accepted]
 
 
-class Ask(msgspec.Struct, eq=False):
+class MessageSubmitted(msgspec.Struct, eq=False):
     """A message somebody waits for: the future is done when what follows from it is on record."""
 
     message: Message
@@ -105,7 +105,7 @@ class Ask(msgspec.Struct, eq=False):
     """What is written in the same commit."""
 
 
-class Said(Value, frozen=True):
+class ResultArrived(Value, frozen=True):
     """A result of the live turn. `scope_key` says where a state update that was allowed goes."""
 
     turn_id: str
@@ -116,7 +116,7 @@ class Said(Value, frozen=True):
     """What else is written with it: the approval that an action waits for, and its audit row."""
 
 
-Arrival = Order | Ask | Said | Message
+Arrival = RunSubmitted | MessageSubmitted | ResultArrived | Message
 
 
 def owns(session: SessionRow, new: NewRun) -> bool:

@@ -9,7 +9,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from paddock.host.agents.agents import Agents
-from paddock.host.cluster.forwarding import Control, Owners
+from paddock.host.cluster.answering import RequestHandlers
+from paddock.host.cluster.forwarding import Forwarding
+from paddock.host.cluster.remote_requests import Control
 from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.session.loop import SessionLoop
@@ -53,7 +55,7 @@ class _Records(ConversationRecords, SessionRecords, Protocol):
     """The ports of the store that are used here."""
 
 
-class Answer(Value, frozen=True):
+class ControlAnswer(Value, frozen=True):
     """What followed from a control: its name, and the words that were said because of it."""
 
     tx_id: str
@@ -63,7 +65,7 @@ class Answer(Value, frozen=True):
     """The turn that begins when a handover is confirmed and the new agent has joined."""
 
 
-class Looked(Value, frozen=True):
+class SessionSnapshot(Value, frozen=True):
     """A conversation at one moment, and two places in its log."""
 
     summary: SessionSummary
@@ -79,21 +81,25 @@ class Controls:
         self,
         *,
         sessions: Sessions,
-        agents: Callable[[], Agents],
+        agents: Agents,
         records: _Records,
         clock: Callable[[], float],
-        owners: Owners | None = None,
+        forwarding: Forwarding | None = None,
     ) -> None:
-        self._owners = owners or Owners()
-        self._owners.serve({Control: self._control})
+        self._forwarding = forwarding or Forwarding()
         self._sessions = sessions
         self._agents = agents
         self._records = records
         self._clock = clock
 
+    @property
+    def remote_handlers(self) -> RequestHandlers:
+        """How this host does it when another one asks."""
+        return {Control: self._control}
+
     # --- controls ----------------------------------------------------------------------------------------------------
 
-    async def open(self, principal: Principal, thread_id: str) -> Answer:
+    async def open(self, principal: Principal, thread_id: str) -> ControlAnswer:
         """Open a conversation, or open a closed one again."""
         return await self.control(principal, thread_id, "SESSION_OPEN", {})
 
@@ -106,13 +112,13 @@ class Controls:
         *,
         tx_id: str | None = None,
         turn_id: str | None = None,
-    ) -> Answer:
+    ) -> ControlAnswer:
         """One CONTROL of a front end; returns when what follows from it at once is on record. Raises HostError."""
         _check(subtype, payload)
         wish = Control(principal, thread_id, subtype, payload, tx_id, turn_id)
-        return await self._owners.do(partial(self._control, wish), wish, Answer)
+        return await self._forwarding.here_or_at_owner(partial(self._control, wish), wish, ControlAnswer)
 
-    async def _control(self, wish: Control) -> Answer:
+    async def _control(self, wish: Control) -> ControlAnswer:
         principal, thread_id, subtype, payload = wish.principal, wish.thread_id, wish.subtype, wish.payload
         session = await self._sessions.open(thread_id)
         if (subtype != "SESSION_OPEN" or session.exists) and not _is_of(session, principal):
@@ -129,7 +135,7 @@ class Controls:
             payload=dict(payload),
             time=self._clock(),
         )
-        message = read(item, self._agents().for_session(principal.workspace_id))
+        message = read(item, self._agents.for_session(principal.workspace_id))
         assert message is not None
         session = await self._sessions.open(thread_id)
         decision = await session.record(message, principal=principal)
@@ -163,24 +169,24 @@ class Controls:
 
     async def head(self, thread_id: str) -> int:
         """The number of the last fact: a reader that starts there misses nothing that comes."""
-        return (await self._sessions.look(thread_id)).head
+        return (await self._sessions.view(thread_id)).head
 
     async def settled(self, thread_id: str, tx_id: str) -> None:
         """Wait until a transaction is over; every one is, in its time."""
         async with asyncio.timeout(self._sessions.timeouts.manager + SETTLE_SECONDS):
-            while (await self._sessions.look(thread_id)).state.transaction(tx_id) is not None:
+            while (await self._sessions.view(thread_id)).state.transaction(tx_id) is not None:
                 follower = self._sessions.tails.follow(thread_id, None, await self.head(thread_id))
                 try:
-                    if (await self._sessions.look(thread_id)).state.transaction(tx_id) is not None:
+                    if (await self._sessions.view(thread_id)).state.transaction(tx_id) is not None:
                         await follower.next(1.0)
                 finally:
                     follower.close()
 
-    async def look(self, principal: Principal, thread_id: str) -> Looked:
+    async def snapshot(self, principal: Principal, thread_id: str) -> SessionSnapshot:
         summary = await self.find(principal, thread_id)
-        session = await self._sessions.look(thread_id)
+        session = await self._sessions.view(thread_id)
         context, head = session_context(session.state), session.head
-        return Looked(summary, context, head, await self._since(context, head))
+        return SessionSnapshot(summary, context, head, await self._since(context, head))
 
     async def _since(self, context: SessionContext, head: int) -> int:
         """Where a reader starts that wants all that was said in the turns that have not ended."""
@@ -233,7 +239,7 @@ def _tx_of(decision: Decision) -> str:
     return next((fact.tx_id for fact in decision.facts if fact.tx_id), "")
 
 
-def _answer(tx_id: str, decision: Decision) -> Answer:
+def _answer(tx_id: str, decision: Decision) -> ControlAnswer:
     """A control that was refused at once is an error for whoever sent it; everybody else sees it in the stream."""
     for fact in decision.facts:
         if fact.kind.startswith("ERROR:") and fact.turn_id is None:
@@ -245,5 +251,5 @@ def _answer(tx_id: str, decision: Decision) -> Answer:
             closed = reason in {"session_closed", "session_closing"}
             code = ErrorCode.SESSION_CLOSED if closed else ErrorCode.CONFLICT
             raise HostError(code, WHY.get(reason, reason))
-        return Answer(tx_id, (), reason)
-    return Answer(tx_id, tuple(fact.kind for fact in decision.facts))
+        return ControlAnswer(tx_id, (), reason)
+    return ControlAnswer(tx_id, tuple(fact.kind for fact in decision.facts))

@@ -12,10 +12,10 @@ from paddock.host.runs.created_artifacts import REFUSED
 from paddock.host.session.arrivals import (
     Accepted,
     Arrival,
-    Ask,
+    MessageSubmitted,
     NewRun,
-    Order,
-    Said,
+    ResultArrived,
+    RunSubmitted,
     owns,
     reject,
     resolve,
@@ -44,11 +44,11 @@ class Draft(DraftFacts):
 
     __slots__ = ()
 
-    def take(self, arrivals: Sequence[Arrival]) -> None:
+    def decide_all(self, arrivals: Sequence[Arrival]) -> None:
         """Decide everything that arrived, in order; results that wait together are heard together."""
-        said: list[Said] = []
+        said: list[ResultArrived] = []
         for arrival in arrivals:
-            if type(arrival) is Said:
+            if type(arrival) is ResultArrived:
                 if said and said[-1].turn_id != arrival.turn_id:
                     self._hear(said)
                     said = []
@@ -61,18 +61,18 @@ class Draft(DraftFacts):
         if said:
             self._hear(said)
 
-    def _take_one(self, arrival: Order | Ask | Said | Message) -> None:
+    def _take_one(self, arrival: RunSubmitted | MessageSubmitted | ResultArrived | Message) -> None:
         match arrival:
-            case Order():
+            case RunSubmitted():
                 self._order(arrival)
-            case Ask():
+            case MessageSubmitted():
                 self._ask(arrival)
-            case Said():
+            case ResultArrived():
                 self._hear([arrival])
             case _:
                 self.consider(arrival)
 
-    def _ask(self, ask: Ask) -> None:
+    def _ask(self, ask: MessageSubmitted) -> None:
         refusal = self._unasked(ask)
         if refusal is not None:
             self.done.append(partial(reject, ask.recorded, refusal))
@@ -81,23 +81,26 @@ class Draft(DraftFacts):
         decision = self.consider(ask.message)
         self.done.append(partial(resolve, ask.recorded, decision))
 
-    def _unasked(self, ask: Ask) -> HostError | None:
+    def _unasked(self, ask: MessageSubmitted) -> HostError | None:
         """Why this person may not ask that of this session; an opening makes a new one theirs."""
         memory, who = self._memory, ask.principal
         if who is None:
             return None
         if memory.exists or memory.answers or self.facts:
-            mine = (memory.book.session.workspace_id, memory.book.session.user_id) == (who.workspace_id, who.user_id)
+            mine = (memory.projection.session.workspace_id, memory.projection.session.user_id) == (
+                who.workspace_id,
+                who.user_id,
+            )
             return None if mine else no_such_thread()
         if not isinstance(ask.message, OpenRequested):
             return no_such_thread()
-        memory.book.session = SessionRow(memory.session_id, who.workspace_id, who.user_id, self._now)
-        self.rows.append(memory.book.session)
+        memory.projection.session = SessionRow(memory.session_id, who.workspace_id, who.user_id, self._now)
+        self.rows.append(memory.projection.session)
         return None
 
     # --- results of the live turn ------------------------------------------------------------------------------------
 
-    def _hear(self, said: list[Said]) -> None:
+    def _hear(self, said: list[ResultArrived]) -> None:
         turn_id = said[0].turn_id
         collected = self._memory.collected
         if self.state.turn is None or collected is None or collected.turn_id != turn_id:
@@ -137,7 +140,7 @@ class Draft(DraftFacts):
 
     # --- new runs ----------------------------------------------------------------------------------------------------
 
-    def _order(self, order: Order) -> None:
+    def _order(self, order: RunSubmitted) -> None:
         refusal = self._refusal(order.new)
         if refusal is not None:
             self.done.append(lambda: reject(order.answer, refusal))
@@ -151,7 +154,7 @@ class Draft(DraftFacts):
 
     def _refusal(self, new: NewRun) -> HostError | None:
         memory = self._memory
-        if (memory.exists or memory.answers) and not owns(memory.book.session, new):
+        if (memory.exists or memory.answers) and not owns(memory.projection.session, new):
             return no_such_thread()
         if self.state.closed or self.state.closing:
             return HostError(ErrorCode.SESSION_CLOSED, "this conversation is closed; open it again to go on")
@@ -160,14 +163,16 @@ class Draft(DraftFacts):
             return HostError(ErrorCode.CONFLICT, text, retryable=True)
         return None
 
-    def _admit(self, order: Order) -> Accepted:
+    def _admit(self, order: RunSubmitted) -> Accepted:
         memory, new, now = self._memory, order.new, self._now
         opens = not memory.exists and not memory.answers and not self.facts
         if opens:
-            memory.book.session = SessionRow(memory.session_id, new.principal.workspace_id, new.principal.user_id, now)
-            self.rows.append(memory.book.session)
+            memory.projection.session = SessionRow(
+                memory.session_id, new.principal.workspace_id, new.principal.user_id, now
+            )
+            self.rows.append(memory.projection.session)
             if new.thread_name is not None:
-                self.rows.append(_named(memory.book.session, new.thread_name))
+                self.rows.append(_named(memory.projection.session, new.thread_name))
         self.rows += new.rows
         kept = salted(new.body_hash, chance(SALT_BYTES))
         self.rows.append(InboxRow(memory.session_id, new.client_run_id, kept, order.task_id, now, opens))
@@ -203,7 +208,7 @@ class Draft(DraftFacts):
         policy = agents.while_busy.get(turn.agent_id) if turn is not None else None
         if turn is None or policy not in {"steer", "interrupt"}:
             return agents
-        run = self._memory.book.runs.get(turn.turn_id)
+        run = self._memory.projection.runs.get(turn.turn_id)
         here = new.event.subthread_id if new.event is not None else None
         apart = run is not None and run.subthread_id != here
         if not apart and (policy == "interrupt" or self._around.steers(turn.turn_id)):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from paddock.host.session.inputs import handover_input
 from paddock.host.session.invariant_watch import Watch
-from paddock.host.session.memory import Memory
+from paddock.host.session.memory import SessionMemory
 from paddock.rules.platforms.deliveries import follows
 from paddock.rules.rows.projection import SUBTHREAD
 from paddock.rules.rows.rows import AuditRow, Row, TransactionRow
@@ -48,7 +48,7 @@ WISHES: Mapping[type[Any], str] = {
 """What people ask of a session, as the audit names it."""
 
 
-class Surroundings(Protocol):
+class DraftContext(Protocol):
     """What a draft asks of the house."""
 
     @property
@@ -82,7 +82,7 @@ class DraftFacts:
         "state",
     )
 
-    def __init__(self, memory: Memory, around: Surroundings, now: float) -> None:
+    def __init__(self, memory: SessionMemory, around: DraftContext, now: float) -> None:
         self._memory = memory
         self._around = around
         self._now = now
@@ -162,7 +162,7 @@ class DraftFacts:
             first = int(fact.metadata["first_seq"])
             self.compacted.append((str(fact.turn_id), first, first + len(fact.metadata["lengths"]) - 1))
         self.facts.append(fact)
-        rows = memory.book.rows(self.seq, fact)
+        rows = memory.projection.rows(self.seq, fact)
         if rows:
             self.rows += rows
             self._deliver(fact, rows)
@@ -173,7 +173,7 @@ class DraftFacts:
         given = self._memory.inputs.get(fact.turn_id or "")
         if given is None or given[0].event is None or given[0].event.delivery is None:
             return
-        deliveries = follows(given[0], rows, self._memory.book.session.workspace_id, self._now, fact)
+        deliveries = follows(given[0], rows, self._memory.projection.session.workspace_id, self._now, fact)
         if deliveries:
             self.rows += deliveries
             self.done.append(self._around.deliveries_wait)
@@ -228,7 +228,7 @@ class DraftFacts:
     def audit(
         self, action: str, turn_id: str | None, reason: str, *, result: str = "dropped", resource: str = ""
     ) -> AuditRow:
-        session = self._memory.book.session
+        session = self._memory.projection.session
         return AuditRow(
             time=self._now,
             workspace_id=session.workspace_id,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddock.host.ids import new_id
-from paddock.host.session.arrivals import Arrived, Firing, NewRun, Order
+from paddock.host.session.arrivals import Arrived, Firing, NewRun, RunSubmitted
 from paddock.rules.conversations.client_history import SUPPLIED
 from paddock.rules.log.events import handover_data
 from paddock.rules.rows.automation import TickRow
@@ -26,7 +26,7 @@ MAX_REASON, MAX_SUMMARY = 1_000, 20_000
 _NOTHING_MORE = (None, None, None, None, ())
 
 
-def user_input(order: Order, agents: Agents, now: float) -> UserInput:
+def user_input(order: RunSubmitted, agents: Agents, now: float) -> UserInput:
     new = order.new
     about = {
         "client_run_id": new.client_run_id,
@@ -74,7 +74,7 @@ def _more_about(new: NewRun) -> Mapping[str, Any]:
     return {**to_payload(new.event), **{name: value for name, value in more.items() if value}}
 
 
-def came_along(order: Order, now: float) -> list[Fact]:
+def came_along(order: RunSubmitted, now: float) -> list[Fact]:
     """What the client brought along, as it is put on record: marked as its own words about the past."""
     user = f"user:{order.new.principal.user_id}"
     event = order.new.event

@@ -16,11 +16,11 @@ import structlog
 from paddock.host.cluster.outage import Outage
 from paddock.host.ids import chance
 from paddock.host.people.principals import Principal
-from paddock.host.session.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
+from paddock.host.session.arrivals import Accepted, Arrival, MessageSubmitted, NewRun, ResultArrived, RunSubmitted
 from paddock.host.session.draft import Draft
 from paddock.host.session.invariant_watch import Watch
-from paddock.host.session.memory import Memory
-from paddock.host.session.needs import House
+from paddock.host.session.memory import SessionMemory
+from paddock.host.session.needs import Keeper, SessionNeeds
 from paddock.host.session.refusals import is_new, told, turn_away, turn_away_unsure, unavailable
 from paddock.ports import Batch
 from paddock.rules.errors import (
@@ -59,17 +59,18 @@ log = structlog.get_logger("paddock.session")
 class SessionLoop:
     """One session in memory, working through what arrives for it."""
 
-    def __init__(self, memory: Memory, house: House) -> None:
+    def __init__(self, memory: SessionMemory, needs: SessionNeeds, keeper: Keeper) -> None:
         self.session_id = memory.session_id
         self.failed = False
         self.rested = False
         """Whether nothing went on in it when it was given up or had gone on elsewhere, so that no owner was refused."""
         self._told: HostError | None = None
         """What whoever still comes is told once it has failed."""
-        self.loaded_at = house.clock()
+        self.loaded_at = needs.clock()
         self._memory = memory
         self._claimed = self._asked = memory.head
-        self._house = house
+        self._needs = needs
+        self._keeper = keeper
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Arrival] = deque()
         self._working = False
@@ -106,7 +107,7 @@ class SessionLoop:
     @property
     def owner(self) -> SessionRow:
         """To whom it belongs; known from the first input on, also before that is on record."""
-        return self._memory.book.session
+        return self._memory.projection.session
 
     @property
     def idle(self) -> bool:
@@ -125,7 +126,7 @@ class SessionLoop:
 
     @property
     def outage(self) -> Outage:
-        return self._house.outage
+        return self._needs.outage
 
     def input_of(self, turn_id: str) -> tuple[RunInput, str]:
         """What a turn that has not ended was asked, and its trace id."""
@@ -145,7 +146,7 @@ class SessionLoop:
             return
         if (patience := _patience(arrival)) is not None:
             self._gather(patience)
-        elif type(arrival) is Order and self._quiet is None:
+        elif type(arrival) is RunSubmitted and self._quiet is None:
             self._working = True
             self._take_in()  # nothing comes along with it that a turn of the loop would bring
         else:
@@ -170,7 +171,7 @@ class SessionLoop:
         answer: asyncio.Future[Accepted] = self._loop.create_future()
         self._orders += 1
         try:
-            self.post(Order(new, task_id, trace_id, answer))
+            self.post(RunSubmitted(new, task_id, trace_id, answer))
             return await answer
         finally:
             self._orders -= 1
@@ -180,7 +181,7 @@ class SessionLoop:
     ) -> Decision:
         """Hand over a message and wait until what follows from it is on record."""
         recorded: asyncio.Future[Decision] = self._loop.create_future()
-        ask = Ask(message, recorded, principal, rows)
+        ask = MessageSubmitted(message, recorded, principal, rows)
         self._check_room(new=is_new(ask))
         self._orders += 1
         try:
@@ -194,7 +195,7 @@ class SessionLoop:
         if self._orders >= MAX_WAITING_ORDERS:
             text = "this conversation has too many requests waiting; try again shortly"
             raise HostError(ErrorCode.RATE_LIMITED, text, retryable=True)
-        if new and (self._settling is not None or (self._memory.state.turn is not None and self._house.outage.is_on)):
+        if new and (self._settling is not None or (self._memory.state.turn is not None and self._needs.outage.is_on)):
             raise unavailable()
 
     def fill_input(self, turn_id: str, given: RunInput) -> None:
@@ -206,22 +207,22 @@ class SessionLoop:
 
     @property
     def watch(self) -> Watch:
-        return self._house.watch
+        return self._needs.watch
 
     def agents(self) -> Agents:
-        return self._house.agents(self.owner.workspace_id)
+        return self._needs.agents.for_session(self.owner.workspace_id)
 
     def authorise(self, turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
-        return self._house.performer.authorise(self, turn_id, agent_id, at)
+        return self._needs.performer.authorise(self, turn_id, agent_id, at)
 
     def consumed(self, turn_id: str, count: int) -> None:
-        self._house.performer.consumed(turn_id, count)
+        self._needs.performer.consumed(turn_id, count)
 
     def steers(self, turn_id: str) -> bool:
-        return self._house.performer.steers(turn_id)
+        return self._needs.performer.steers(turn_id)
 
     def deliveries_wait(self) -> None:
-        self._house.deliveries_wait()
+        self._needs.deliveries_wait()
 
     # --- one take ----------------------------------------------------------------------------------------------------
 
@@ -235,11 +236,11 @@ class SessionLoop:
 
     def _take_in(self) -> None:
         arrivals = self._take()
-        if self._house.holds and not self._memory.state.held:
+        if self._keeper.holds and not self._memory.state.held:
             self._memory.state = replace(self._memory.state, held=True)
         try:
-            draft = Draft(self._memory, self, self._house.clock())
-            draft.take(arrivals)
+            draft = Draft(self._memory, self, self._needs.clock())
+            draft.decide_all(arrivals)
             self._write(draft, arrivals)
         except Exception as error:  # noqa: BLE001 - a mistake of ours must not leave anybody waiting for ever
             self._not_written(arrivals, error)
@@ -249,7 +250,7 @@ class SessionLoop:
         waiting, size = self._waiting, 0
         while waiting and len(taken) < TAKE_MESSAGES and size < TAKE_BYTES:
             arrival = waiting.popleft()
-            if type(arrival) is Said:
+            if type(arrival) is ResultArrived:
                 size += arrival.size
             taken.append(arrival)
         return taken
@@ -265,12 +266,12 @@ class SessionLoop:
         else:
             for row in draft.rows:
                 if isinstance(row, AuditRow):
-                    self._house.audit.soon(row)
+                    self._needs.audit.soon(row)
             self._act(draft)
 
     def _append(self, draft: Draft, arrivals: list[Arrival], batch: Batch) -> None:
         try:
-            appending = self._house.log.append(batch)
+            appending = self._needs.log.append(batch)
         except StorageUnavailableError as away:
             self._unanswered(draft, arrivals, batch, away)
             return
@@ -282,7 +283,7 @@ class SessionLoop:
         memory.since_snapshot += len(sealed)
         ended = [command.turn_id for command in draft.commands if type(command) is EndRun]
         for turn_id in ended:
-            self._noted += self._house.audit.take(turn_id)
+            self._noted += self._needs.audit.hand_over(turn_id)
         draft.rows += self._noted
         snapshot = to_bytes(draft.state) if ended or memory.since_snapshot >= SNAPSHOT_EVERY else b""
         if snapshot:
@@ -312,8 +313,8 @@ class SessionLoop:
         try:
             memory = self._memory
             memory.head, memory.state, memory.exists = batch.after, draft.state, True
-            self._house.words.grew(self.owner, batch.facts)
-            self._house.tails.publish(self.session_id, batch.facts)
+            self._needs.words.grew(self.owner, batch.facts)
+            self._needs.tails.publish(self.session_id, batch.facts)
             self._act(draft)
         except Exception as mistake:  # noqa: BLE001 - the same
             self._fail([], mistake)
@@ -323,19 +324,19 @@ class SessionLoop:
             tell()
         for command in draft.commands:
             if isinstance(command, AskManager | AwaitManager | AwaitConfirm):
-                self._house.manager.perform(self, command)
+                self._needs.manager.perform(self, command)
                 continue
-            self._house.performer.perform(self, command)
+            self._needs.performer.perform(self, command)
             if type(command) is EndRun:
                 self._memory.inputs.pop(command.turn_id, None)
         for tx_id in draft.over:
-            self._house.manager.over(tx_id)
+            self._needs.manager.over(tx_id)
         if self._waiting:
             self._loop.call_soon(self._take_in)
             return
         self._working = False
         if self.idle:
-            self._house.retired(self)
+            self._keeper.retired(self)
 
     # --- when the store is away --------------------------------------------------------------------------------------
 
@@ -348,19 +349,19 @@ class SessionLoop:
         turn_away(filter(is_new, self._waiting), unavailable())
         self._waiting = deque(arrival for arrival in self._waiting if not is_new(arrival))
         self._unsure = arrivals
-        self._settling = self._house.spawn(self._settle(draft, batch))
+        self._settling = self._needs.spawn(self._settle(draft, batch))
 
     @property
     def _may_wait(self) -> bool:
         """Whether a turn is live that this very owner has written of: then its epoch is on record, as its alone."""
         memory = self._memory
         alive = memory.state.turn is not None and memory.head != self._claimed and not self.failed
-        return alive and self._house.outage.may_wait
+        return alive and self._needs.outage.may_wait
 
     async def _settle(self, draft: Draft, batch: Batch) -> None:
         error: Exception | None = StorageUnavailableError("the store was closed")  # what is true when this is cut short
         try:
-            await self._house.outage.settle(batch)
+            await self._needs.outage.settle(batch)
             error = StaleOwnerError("this host was declared gone") if self.failed else None
         except Exception as failure:  # noqa: BLE001 - whatever it is, somebody waits
             error = failure
@@ -379,7 +380,7 @@ class SessionLoop:
 
     def _not_written(self, arrivals: Iterable[Arrival], cause: BaseException) -> None:
         for row in self._noted:  # true, whoever ends the run; one that was taken and not answered is there twice
-            self._house.audit.soon(row)
+            self._needs.audit.soon(row)
         self._noted.clear()
         if not self.failed:
             self.rested = self._quiet_so_far
@@ -397,7 +398,7 @@ class SessionLoop:
             self._settling.cancel()
         turn_away([*arrivals, *self._unsure, *self._waiting], self._told)
         self._waiting.clear()
-        self._house.broken(self, cause)
+        self._keeper.broken(self, cause)
 
     def give_up(self, cause: Exception) -> None:
         """Stop here and now; what is being written is refused or read by the next owner."""
@@ -410,4 +411,4 @@ def _patience(arrival: Arrival) -> float | None:
     """How many seconds something may wait for what comes right behind it; None for what wakes the loop."""
     if type(arrival) is InputAcknowledged:
         return QUIET_SECONDS
-    return PIECE_SECONDS if type(arrival) is Said and arrival.result.type == "message.delta" else None
+    return PIECE_SECONDS if type(arrival) is ResultArrived and arrival.result.type == "message.delta" else None

@@ -58,7 +58,7 @@ class SessionManager:
         self,
         *,
         records: _Records,
-        agents: Callable[[], Agents],
+        agents: Agents,
         readiness: Readiness,
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
@@ -123,7 +123,7 @@ class SessionManager:
     async def _add(self, session: SessionLoop, asked: AskManager) -> tuple[ManagerAnswer, Mapping[str, Any]]:
         """A configured agent whose runner can be started; with what was kept of it."""
         agent_id, workspace = asked.agent_id or "", session.owner.workspace_id
-        agents = self._agents()
+        agents = self._agents
         if not agents.known(agent_id, workspace):
             known = ", ".join(binding.agent_id for binding in agents.list(workspace))
             return "ADD_AGENT_FAILED", _error("not_found", f"there is no agent {agent_id!r}; known are: {known}")
@@ -150,7 +150,7 @@ class SessionManager:
 
     async def _open(self, session: SessionLoop, _asked: AskManager) -> tuple[ManagerAnswer, Mapping[str, Any]]:
         """Who was here when it was closed and still exists; the default agent when nobody is."""
-        agents, workspace = self._agents(), session.owner.workspace_id
+        agents, workspace = self._agents, session.owner.workspace_id
         here = [agent_id for agent_id in session.state.members if agents.known(agent_id, workspace)]
         default = agents.default_agent_id
         if not here and default is not None and agents.known(default, workspace):

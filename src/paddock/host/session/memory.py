@@ -5,7 +5,7 @@ from collections import OrderedDict
 from paddock.host.session.arrivals import Accepted
 from paddock.ports import Claim
 from paddock.rules.log.chain import Head
-from paddock.rules.rows.projection import Book
+from paddock.rules.rows.projection import RunProjection
 from paddock.rules.rows.rows import SessionRow
 from paddock.rules.run.context import RunInput
 from paddock.rules.run.events import RunEvent
@@ -13,7 +13,7 @@ from paddock.rules.run.outputs import Collected
 from paddock.rules.session.state import SessionState
 
 
-class Memory:
+class SessionMemory:
     """One session in its owner's memory."""
 
     def __init__(self, claim: Claim, state: SessionState) -> None:
@@ -21,7 +21,7 @@ class Memory:
         self.epoch = claim.epoch
         self.head: Head = claim.head
         self.state = state
-        self.book = Book(claim.session or SessionRow(claim.session_id, "", "", 0.0), {})
+        self.projection = RunProjection(claim.session or SessionRow(claim.session_id, "", "", 0.0), {})
         self.exists = claim.session is not None
         self.since_snapshot = claim.head.seq - claim.snapshot_seq
         self.inputs: dict[str, tuple[RunInput, str]] = {}

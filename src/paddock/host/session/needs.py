@@ -1,9 +1,11 @@
-"""What a session's loop needs of the house around it, as small Protocols."""
+"""Parts of the host that a session's loop works with."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from paddock.host.agents.agents import Agents
 from paddock.host.cluster.outage import Outage
 from paddock.host.keeping.audit import Audit
 from paddock.host.session.invariant_watch import Watch
@@ -11,22 +13,21 @@ from paddock.host.session.word_quota import Words
 from paddock.host.streams.tails import Tails
 from paddock.ports import EventLog
 from paddock.rules.session.commands import ChainCommand, RunCommand
-from paddock.rules.session.messages import Agents
 
 if TYPE_CHECKING:
     from paddock.host.session.loop import SessionLoop
 
 
 class Performer(Protocol):
-    """Who does what the session decided."""
+    """Performs commands about runs."""
 
     def authorise(self, session: "SessionLoop", turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
-        """What the run may do, to be recorded with its dispatch."""
+        """Return what the run may do, to be recorded with its dispatch."""
         ...
 
     def perform(self, session: "SessionLoop", command: RunCommand) -> None: ...
     def steers(self, turn_id: str) -> bool:
-        """Whether the runner of this live run takes input in the middle of it."""
+        """Tell whether the runner of this live run takes input in the middle of it."""
         ...
 
     def consumed(self, turn_id: str, count: int) -> None: ...
@@ -36,7 +37,7 @@ class Performer(Protocol):
 
 
 class Manager(Protocol):
-    """Who does for a session what it must not do itself, and keeps the time of its transactions."""
+    """Does for a session what it must not do itself, and keeps the time of its transactions."""
 
     def perform(self, session: "SessionLoop", command: ChainCommand) -> None: ...
     def over(self, tx_id: str) -> None:
@@ -44,22 +45,30 @@ class Manager(Protocol):
         ...
 
 
-class House(Protocol):
-    """What all sessions of a host share."""
+class Keeper(Protocol):
+    """Keeps the loops of all sessions."""
 
-    log: EventLog
-    tails: Tails
-    performer: Performer
-    manager: Manager
-    audit: Audit
-    clock: Callable[[], float]
-    watch: Watch
-    outage: Outage
-    words: Words
-    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
     holds: bool
+    """Nothing that waits begins any more."""
 
-    def agents(self, workspace: str) -> Agents: ...
     def retired(self, session: "SessionLoop") -> None: ...
     def broken(self, session: "SessionLoop", cause: BaseException) -> None: ...
-    def deliveries_wait(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionNeeds:
+    """Parts that all sessions of a host share: the log and its readers, and who performs their commands."""
+
+    log: EventLog
+    outage: Outage
+    tails: Tails
+    words: Words
+    audit: Audit
+    performer: Performer
+    manager: Manager
+    agents: Agents
+    clock: Callable[[], float]
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    deliveries_wait: Callable[[], None] = lambda: None
+    """Told that something is on record which a platform has to hear."""
+    watch: Watch = field(default_factory=Watch)

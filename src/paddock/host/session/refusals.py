@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from paddock.host.session.arrivals import Arrival, Ask, Order, reject
+from paddock.host.session.arrivals import Arrival, MessageSubmitted, RunSubmitted, reject
 from paddock.rules.errors import (
     ErrorCode,
     HostError,
@@ -27,7 +27,7 @@ def turn_away_unsure(arrivals: Iterable[Arrival]) -> None:
     """Those who want something new and of whom nobody knows whether they have it: a run may be asked for again under
     its name, anything else has none."""
     for arrival in filter(is_new, arrivals):
-        text = _ASK_AGAIN if isinstance(arrival, Order) else _LOOK_FIRST
+        text = _ASK_AGAIN if isinstance(arrival, RunSubmitted) else _LOOK_FIRST
         turn_away([arrival], HostError(ErrorCode.UNAVAILABLE, text, retryable=True))
 
 
@@ -44,14 +44,14 @@ def told(cause: BaseException) -> HostError:
 
 def is_new(arrival: Arrival) -> bool:
     """Whether somebody asks for more to be done; to stop something is not new."""
-    if type(arrival) is Ask:
+    if type(arrival) is MessageSubmitted:
         return arrival.principal is not None and not isinstance(arrival.message, CancelRequested)
-    return type(arrival) is Order
+    return type(arrival) is RunSubmitted
 
 
 def turn_away(arrivals: Iterable[Arrival], error: HostError) -> None:
     for arrival in arrivals:
-        if isinstance(arrival, Order):
+        if isinstance(arrival, RunSubmitted):
             reject(arrival.answer, error)
-        elif isinstance(arrival, Ask):
+        elif isinstance(arrival, MessageSubmitted):
             reject(arrival.recorded, error)

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from paddock.host.session.inputs import handover_input
-from paddock.host.session.memory import Memory
+from paddock.host.session.memory import SessionMemory
 from paddock.ports import Claim, ConversationRecords, EventLog
 from paddock.rules.cluster.leases import WHY
 from paddock.rules.log.chain import StoredFact
@@ -31,10 +31,10 @@ def state_of(claim: Claim) -> SessionState:
     return restore(from_bytes(claim.snapshot) if claim.snapshot else SessionState(), claim.facts)
 
 
-async def remembered(store: _Records, claim: Claim) -> Memory:
+async def restored(store: _Records, claim: Claim) -> SessionMemory:
     """What its new owner must remember to go on, also in the middle of turns that an earlier one began."""
     state = state_of(claim)
-    memory = Memory(claim, state)
+    memory = SessionMemory(claim, state)
     if state.turn is not None or state.queue:
         await _recall_turns(store, memory)
     if state.transactions:
@@ -43,18 +43,18 @@ async def remembered(store: _Records, claim: Claim) -> Memory:
     return memory
 
 
-async def _recall_turns(store: _Records, memory: Memory) -> None:
+async def _recall_turns(store: _Records, memory: SessionMemory) -> None:
     live = memory.state.turn
     memory.collected = Collected(live.turn_id, live.agent_id) if live else None
     for turn_id in memory.state.live_turn_ids:
         run = await store.run(turn_id)
         if run is not None:
-            memory.book.runs[turn_id] = run
+            memory.projection.runs[turn_id] = run
         for stored in await _turn(store, memory.session_id, turn_id):
             _remember(memory, turn_id, stored)
 
 
-async def _recall_asking(store: _Records, memory: Memory, turn_id: str) -> None:
+async def _recall_asking(store: _Records, memory: SessionMemory, turn_id: str) -> None:
     """Where the answers of a turn go that asked for another agent and may have ended since."""
     if turn_id in memory.inputs:  # it goes on
         memory.hand(turn_id)
@@ -77,7 +77,7 @@ async def _turn(store: _Records, session_id: str, turn_id: str) -> list[StoredFa
         after = page[-1].position
 
 
-def _remember(memory: Memory, turn_id: str, stored: StoredFact) -> None:
+def _remember(memory: SessionMemory, turn_id: str, stored: StoredFact) -> None:
     """What a fact of a turn that has not ended means to whoever goes on with it."""
     if stored.kind == "USER_INPUT" and stored.target == Target.SYSTEM:
         memory.inputs[turn_id] = (_input(stored), stored.trace_id or turn_id)

@@ -4,25 +4,22 @@ Also brings to an end what an earlier owner left unfinished, at start and after 
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import structlog
 
-from paddock.host.agents.agents import Agents
 from paddock.host.cluster.outage import Outage
 from paddock.host.ids import chance
-from paddock.host.keeping.audit import Audit
 from paddock.host.people.principals import no_such_thread
 from paddock.host.session.arrivals import reject, resolve
-from paddock.host.session.invariant_watch import Watch
 from paddock.host.session.loop import SessionLoop
-from paddock.host.session.needs import Manager, Performer
-from paddock.host.session.restore import STORE_AWAY, remembered, state_of, why_left
-from paddock.host.session.word_quota import WordLimits, Words
+from paddock.host.session.loops import SessionLoops
+from paddock.host.session.needs import SessionNeeds
+from paddock.host.session.restore import STORE_AWAY, restored, state_of, why_left
+from paddock.host.session.word_quota import Words
 from paddock.host.streams.tails import Tails
-from paddock.ports import Batch, Claim, ConversationRecords, EventLog, KeepingRecords, SessionRecords
+from paddock.ports import Batch, Claim, ConversationRecords, EventLog, SessionRecords
 from paddock.rules.errors import (
     ErrorCode,
     HostError,
@@ -34,7 +31,6 @@ from paddock.rules.log.chain import SALTS_BYTES, Head, seal
 from paddock.rules.log.retention import anchor
 from paddock.rules.rows.forgetting import LogTrimmed
 from paddock.rules.rows.rows import AuditRow, SessionRow
-from paddock.rules.session import messages
 from paddock.rules.session.commands import SessionTimeouts
 from paddock.rules.session.messages import LineResumed, RunFailed
 from paddock.rules.session.recovery import transaction_timers
@@ -43,9 +39,6 @@ from paddock.rules.values import Value
 
 log = structlog.get_logger("paddock.sessions")
 
-IDLE_SESSIONS = 64
-"""Few on purpose. What is kept for each leaves the processor's cache, and every run pays for that when its memory is
-used again: with 512 a short run cost 7 % more. Loading a session again takes a tenth of a millisecond."""
 RETRY_SECONDS = 1.0
 RECOVER_AT_ONCE = 64
 QUEUE_LOOK_SECONDS = 5.0
@@ -55,11 +48,11 @@ NO_TURN = ""
 """No turn is meant, only the session: it is brought back for its transactions."""
 
 
-class _Records(EventLog, ConversationRecords, SessionRecords, KeepingRecords, Protocol):
+class _Records(ConversationRecords, EventLog, SessionRecords, Protocol):
     """The ports of the store that are used here."""
 
 
-class View(Value, frozen=True):
+class SessionView(Value, frozen=True):
     """A session as somebody sees it who does not own it."""
 
     state: SessionState
@@ -73,39 +66,19 @@ class Sessions:
     def __init__(
         self,
         store: _Records,
-        tails: Tails,
+        loops: SessionLoops,
+        needs: SessionNeeds,
         *,
-        performer: Performer,
-        manager: Manager,
-        audit: Audit,
-        agents: Callable[[], Agents],
-        clock: Callable[[], float],
-        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
-        watch: Watch | None = None,
         shared: bool = False,
-        deliveries_wait: Callable[[], None] = lambda: None,
-        word_limits: WordLimits | None = None,
         timeouts: SessionTimeouts | None = None,
     ) -> None:
+        """`shared`: whether other hosts may work on the same sessions, so that what rests here may have gone on
+        there."""
         self.timeouts = timeouts or SessionTimeouts()
-        self.words = Words(store, spawn=spawn, limits=word_limits)
-        self.deliveries_wait = deliveries_wait
         self.shared = shared
-        """Whether other hosts may work on the same sessions, so that what rests here may have gone on there."""
-        self.watch = watch or Watch()
-        self.log: EventLog = store
-        self.outage = Outage(store)
-        self.tails = tails
-        tails.owned = self.works_on
-        self.performer = performer
-        self.manager = manager
-        self.audit = audit
-        self.clock = clock
+        self.needs = needs
         self._store = store
-        self._agents = agents
-        self.spawn = spawn
-        self._loops: dict[str, SessionLoop] = {}
-        self._idle: OrderedDict[str, None] = OrderedDict()
+        self._loops = loops
         self._opening: dict[str, list[asyncio.Future[SessionLoop]]] = {}
         self._unanswered: dict[str, SessionLoop] = {}
         """Who wrote and never heard whether it was taken, until this host knows who owns the session now."""
@@ -116,8 +89,20 @@ class Sessions:
         self._returning: set[tuple[str, str | None]] = set()
         """Sessions that are being brought back, each with the turn that somebody sees to the end of."""
 
-    def agents(self, workspace: str) -> messages.Agents:
-        return self._agents().for_session(workspace)
+    @property
+    def outage(self) -> Outage:
+        return self.needs.outage
+
+    @property
+    def tails(self) -> Tails:
+        return self.needs.tails
+
+    @property
+    def words(self) -> Words:
+        return self.needs.words
+
+    def clock(self) -> float:
+        return self.needs.clock()
 
     async def open(self, session_id: str, *, seen_to: bool = False) -> SessionLoop:
         """The session's loop: in memory, or claimed and folded from the log now.
@@ -125,10 +110,8 @@ class Sessions:
         A turn that is live in the log is nobody's any more. It is brought to its end, whatever the session is opened
         for, because from now on nobody else does it; `seen_to`: whoever asks does it himself.
         """
-        loop = self._loops.get(session_id)
+        loop = self._loops.use(session_id)
         if loop is not None:
-            if session_id in self._idle:
-                self._idle.move_to_end(session_id)
             return loop
         opening = self._opening.get(session_id)
         if opening is None:
@@ -137,22 +120,21 @@ class Sessions:
         opening.append(also)
         return await also
 
-    async def look(self, session_id: str) -> View:
+    async def view(self, session_id: str) -> SessionView:
         """How a session is now, wherever it is worked on. Nobody becomes its owner by looking."""
         loop = self._loops.get(session_id)
         if not self.shared:
             loop = loop or await self.open(session_id)
         if loop is not None and not (self.shared and loop.idle):
-            return View(loop.state, loop.head, loop.exists)
+            return SessionView(loop.state, loop.head, loop.exists)
         claim = await self._store.look(session_id)
         if claim.deleted:
             raise no_such_thread()
-        return View(state_of(claim), claim.head.seq, claim.session is not None)
+        return SessionView(state_of(claim), claim.head.seq, claim.session is not None)
 
     def works_on(self, session_id: str) -> bool:
         """Whether something goes on in this session here, so that it goes on nowhere else."""
-        loop = self._loops.get(session_id)
-        return loop is not None and not loop.idle
+        return self._loops.works_on(session_id)
 
     def leave(self) -> None:
         """This host is being stopped: nothing waits for the store any more, and nothing is brought back here."""
@@ -166,7 +148,7 @@ class Sessions:
     def drop_all(self, *, leaving: bool = False) -> int:
         """This host is gone for the others: nothing it remembers may be believed, and nothing it runs may go on."""
         self._leaving = self._leaving or leaving
-        loops = list(self._loops.values())
+        loops = list(self._loops)
         for loop in loops:
             loop.give_up(StaleOwnerError("this host was declared gone"))
         return len(loops)
@@ -197,8 +179,7 @@ class Sessions:
         loop = await self.open(session_id)
         if not loop.idle:
             return None
-        self._loops.pop(session_id, None)
-        self._idle.pop(session_id, None)
+        self._loops.forget(session_id)
         loop.failed = True
         claim = await self._own(session_id)  # it may have gone on elsewhere since it was remembered here
         return claim.epoch if self._rests(claim) else None
@@ -219,8 +200,7 @@ class Sessions:
         loop = self._loops.get(session_id)
         if session_id in self._opening or (loop is not None and not loop.idle):
             return False
-        self._loops.pop(session_id, None)
-        self._idle.pop(session_id, None)
+        self._loops.forget(session_id)
         try:
             claim = await self._own(session_id)
         except OwnedElsewhereError:
@@ -234,7 +214,7 @@ class Sessions:
         try:
             await self._store.append(batch)
         except StaleOwnerError as stale:
-            self.audit.soon(_refused(claim.session, str(stale), self.clock()))
+            self.needs.audit.soon(_refused(claim.session, str(stale), self.clock()))
             return False
         self.tails.publish(session_id, sealed)
         return True
@@ -243,7 +223,7 @@ class Sessions:
         """End what has waited too long for its turn: an accepted run does not stay in line for ever. Time in which no
         host was there does not count."""
         now = self.clock()
-        for loop in list(self._loops.values()):
+        for loop in self._loops:
             for queued in loop.state.queue:
                 if max(queued.created_at, loop.loaded_at) + self.timeouts.queue < now:
                     loop.post(RunFailed(queued.turn_id, "deadline_exceeded", TOO_LONG_IN_LINE, at=now))
@@ -285,12 +265,13 @@ class Sessions:
         waiting = self._opening[session_id] = []
         try:
             claim = await self._claim(session_id)
-            loop = self._loops[session_id] = SessionLoop(await remembered(self._store, claim), self)
+            loop = SessionLoop(await restored(self._store, claim), self.needs, self)
+            self._loops.add(loop)
             if not seen_to and (loop.state.turn is not None or loop.state.left_waiting):
                 turn_id = loop.state.turn.turn_id if loop.state.turn else NO_TURN
                 self._see_to(session_id, turn_id, *why_left(claim), delay=0.0)
             for command in transaction_timers(loop.state):
-                self.manager.perform(loop, command)
+                self.needs.manager.perform(loop, command)
             self.retired(loop)  # whoever asked may not use it after all
         except BaseException as error:
             for also in waiting:
@@ -324,16 +305,10 @@ class Sessions:
 
     def _replaced(self, late: SessionLoop | None) -> None:
         if late is not None:
-            self.audit.soon(_refused(late.owner, UNANSWERED, self.clock()))
+            self.needs.audit.soon(_refused(late.owner, UNANSWERED, self.clock()))
 
     def retired(self, session: SessionLoop) -> None:
-        self._idle[session.session_id] = None
-        self._idle.move_to_end(session.session_id)
-        while len(self._idle) > IDLE_SESSIONS:
-            oldest, _ = self._idle.popitem(last=False)
-            known = self._loops.get(oldest)
-            if known is not None and known.idle:
-                del self._loops[oldest]
+        self._loops.rests(session.session_id)
 
     def broken(self, session: SessionLoop, cause: BaseException) -> None:
         """An append failed: nothing this loop remembers may be believed. Load it anew when the store is back.
@@ -341,13 +316,12 @@ class Sessions:
         What it wanted to write may be on record all the same, and with it turns that nobody began.
         """
         if isinstance(cause, StaleOwnerError) and not self._leaving and not session.rested:
-            self.audit.soon(_refused(session.owner, str(cause), self.clock()))
+            self.needs.audit.soon(_refused(session.owner, str(cause), self.clock()))
         if self._loops.get(session.session_id) is session:
-            del self._loops[session.session_id]
-        self._idle.pop(session.session_id, None)
+            self._loops.forget(session.session_id)
         known, state = session.known_turn_ids, session.state
         for turn_id in known:
-            self.performer.abandon(turn_id)
+            self.needs.performer.abandon(turn_id)
         if known or state.transactions:
             if isinstance(cause, StorageUnavailableError):
                 self._unanswered[session.session_id] = session
@@ -358,7 +332,7 @@ class Sessions:
         """Try until this turn's end is on record; once for each turn, and never another one's."""
         if (session_id, turn_id) not in self._returning and not self._leaving:
             self._returning.add((session_id, turn_id))
-            self.spawn(self._bring_back(session_id, turn_id, code, message, delay))
+            self.needs.spawn(self._bring_back(session_id, turn_id, code, message, delay))
 
     async def _bring_back(self, session_id: str, turn_id: str | None, code: str, message: str, delay: float) -> None:
         try:

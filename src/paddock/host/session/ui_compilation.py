@@ -26,7 +26,7 @@ LIMITS = replace(DEFAULT, bytes=DEFAULT.bytes - 2048)
 log = structlog.get_logger("paddock.ui")
 
 
-def drawn(result: Result, locale: str, meta: Mapping[str, str]) -> Result:
+def with_compiled_ui(result: Result, locale: str, meta: Mapping[str, str]) -> Result:
     """A finished message with the document its hints lead to, and without what only the host may say. `meta` tells in
     the document what it belongs to."""
     data: dict[str, Any] = {name: value for name, value in result.data.items() if name not in HOST_FIELDS}

@@ -149,13 +149,13 @@ class OpenStreams:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
-                await self.look()
+                await self.end_refused()
             except StorageUnavailableError:
                 pass  # who cannot be asked about is told nothing new either, and is judged when the store is back
             except Exception:
                 log.exception("looking after open streams failed", action="open_streams.look")
 
-    async def look(self) -> None:
+    async def end_refused(self) -> None:
         """End what is held open with a credential that does not count any more."""
         places = tuple(self._places)
         over = await self._judged({place.credential for place in places})

@@ -152,7 +152,10 @@ def _give_up(rung: asyncio.Future[bool]) -> None:
 class Tails:
     """All tails of this host. Those nobody follows are forgotten, oldest first."""
 
-    def __init__(self, log: EventLog, live: Live | None = None) -> None:
+    def __init__(
+        self, log: EventLog, live: Live | None = None, owned: Callable[[str], bool] = lambda _session_id: False
+    ) -> None:
+        """`owned`: whether this host works on a session right now, so that nobody else does."""
         self._log = log
         self._live = live
         """There when other hosts may write the same log."""
@@ -162,8 +165,7 @@ class Tails:
         self._leaving: set[asyncio.Task[None]] = set()
         self.came: Counter[str] = Counter(bus=0, log=0)
         """How readers here got what other hosts committed: by the bus, or out of the log."""
-        self.owned: Callable[[str], bool] = lambda _: False
-        """Whether this host works on a session right now, so that nobody else does."""
+        self._owned = owned
 
     def publish(self, session_id: str, facts: Sequence[StoredFact]) -> None:
         self._tail(session_id).extend(facts)
@@ -187,7 +189,7 @@ class Tails:
 
     async def listen(self, session_id: str, tail: Tail) -> None:
         """Hear what others commit, unless it is this host that works on the session."""
-        if self._live is None or tail.heard_from is not None or self.owned(session_id):
+        if self._live is None or tail.heard_from is not None or self._owned(session_id):
             return
 
         def hear(facts: Sequence[StoredFact], last: int) -> None:
@@ -250,7 +252,7 @@ class Tails:
         is spared and counts as used; two are looked at for each that comes, so the others have their turn soon."""
         for _ in range(min(2, len(self._tails) - IDLE_TAILS)):
             session_id, tail = self._tails.popitem(last=False)
-            if tail.followers or self.owned(session_id):
+            if tail.followers or self._owned(session_id):
                 self._tails[session_id] = tail
 
 
@@ -268,7 +270,7 @@ class Follower:
         self._closed = False
         self._listener: Callable[[], None] | None = None
 
-    def take(self) -> list[Entry] | None:
+    def read_now(self) -> list[Entry] | None:
         """What came since and is still in memory, without a wait; None when it has to be read from the log."""
         if not self._tail.covers(self._after):
             return None

@@ -11,7 +11,7 @@ from paddock.host.agents.agents import AgentBinding, Agents
 from paddock.host.agents.health import AgentHealth, Health, shown_definition
 from paddock.host.agents.shapes import AgentShape
 from paddock.host.agents.stored import StoredAgents
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.bodies import json_response, read_object
@@ -21,7 +21,7 @@ from paddock.rules.errors import ErrorCode, HostError
 
 class AgentsDoor:
     def __init__(
-        self, *, auth: Auth, agents: Agents, health: AgentHealth, stored: StoredAgents, offers: Offers
+        self, *, auth: Auth, agents: Agents, health: AgentHealth, stored: StoredAgents, offers: WorkspaceResources
     ) -> None:
         self._offers = offers
         self._auth = auth
@@ -41,7 +41,7 @@ class AgentsDoor:
     async def list(self, request: Request) -> Response:
         who = await self._auth.principal(request.scope)
         bindings = self._agents.list(who.workspace_id)
-        found = await self._health.look(who.workspace_id, bindings)
+        found = await self._health.check(who.workspace_id, bindings)
         listed = [self._seen(who, binding, health) for binding, health in zip(bindings, found, strict=True)]
         problem = self._health.file_problem if who.operator else None
         return json_response({"agents": listed} | ({"problem": problem} if problem else {}))
@@ -68,7 +68,7 @@ class AgentsDoor:
     async def resources(self, request: Request) -> Response:
         """All that agents of the workspace can be given; who may use what of it is each agent's."""
         who = await self._auth.admin(request.scope)
-        offered = await self._offers.look(who.workspace_id)
+        offered = await self._offers.refresh(who.workspace_id)
         default = self._offers.default_model
         models = [{"modelId": one.model_id, "type": one.model_type, "provider": one.provider} for one in offered.models]
         models = [{**one, "default": one["modelId"] == default} for one in models]
@@ -86,7 +86,7 @@ class AgentsDoor:
         return binding
 
     async def _answer(self, who: Principal, binding: AgentBinding, status: int = 200) -> Response:
-        [health] = await self._health.look(who.workspace_id, [binding])
+        [health] = await self._health.check(who.workspace_id, [binding])
         seen = dict(self._seen(who, binding, health))
         if who.role == "admin":
             seen["definition"] = shown_definition(binding, health.manifest)

@@ -22,7 +22,7 @@ from paddock.ports.attachments import Attachments
 from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow
 
 
-class Standing:
+class ThreadSnapshot:
     def __init__(
         self,
         *,
@@ -61,7 +61,7 @@ class Standing:
         )
 
     async def _live(self, principal: Principal, thread_id: str) -> RunRow | None:
-        looked = await self._controls.look(principal, thread_id)
+        looked = await self._controls.snapshot(principal, thread_id)
         turn_id = next(iter(looked.context.inflight), None)
         run = await self._records.run(turn_id) if turn_id is not None else None
         return run if run is not None and run.status not in TERMINAL_STATUSES else None

@@ -16,7 +16,7 @@ from paddock.host.conversations.thread_names import ThreadNames
 from paddock.host.people.principals import Principal
 from paddock.host.streams.open_streams import Place
 from paddock.http_api.ag_ui.capabilities import capabilities
-from paddock.http_api.ag_ui.connect import Standing
+from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.input import AgUiInput, AgUiLimits, read_ag_ui_input, read_names
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.bodies import json_response, read_body
@@ -49,7 +49,7 @@ class AgUiDoor:
         agents: Agents,
         names: ThreadNames,
         client_runs: ClientRuns,
-        standing: Standing,
+        standing: ThreadSnapshot,
         limits: AgUiLimits | None = None,
     ) -> None:
         self._auth = auth

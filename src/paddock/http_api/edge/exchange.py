@@ -97,7 +97,7 @@ class Exchange:
         if stream is None:
             return
         try:
-            entries = None if self._connection.flow.write_paused else stream.follower.take()
+            entries = None if self._connection.flow.write_paused else stream.follower.read_now()
             if entries is None:
                 self._hand_over()
             elif entries:

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 
 from paddock.host.conversations.inbox import Inbox, NewRun
 from paddock.host.conversations.thread_names import ThreadNames
-from paddock.host.keeping.deletion import Keeping
+from paddock.host.keeping.deletion import Deletion
 from paddock.host.people.principals import Principal
 from paddock.host.session.controls import Controls
 from paddock.host.streams.tails import Tails
@@ -50,7 +50,7 @@ class SessionsDoor:
         auth: Auth,
         names: ThreadNames,
         controls: Controls,
-        keeping: Keeping,
+        keeping: Deletion,
         inbox: Inbox,
         tails: Tails,
         keep_alive_seconds: float,
@@ -210,7 +210,7 @@ class SessionsDoor:
         return principal, await self._names.find(principal, request.path_params["thread"])
 
     async def _seen(self, principal: Principal, thread_id: str) -> Mapping[str, Any]:
-        found = await self._controls.look(principal, thread_id)
+        found = await self._controls.snapshot(principal, thread_id)
         places = {"cursor": str(found.head), "inflightCursor": str(found.since)}
         return {**_summary(found.summary), **_context(found.context), **places}
 

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from paddock.host.conversations.inbox import Accepted
-from paddock.host.keeping.deletion import Keeping
+from paddock.host.keeping.deletion import Deletion
 from paddock.host.people.principals import Principal
 from paddock.host.runs.lookup import RunsView
 from paddock.host.streams.open_streams import OpenStreams, Place
@@ -27,7 +27,7 @@ class RunStreams:
         *,
         tails: Tails,
         runs: RunsView,
-        keeping: Keeping,
+        keeping: Deletion,
         open_streams: OpenStreams,
         keep_alive_seconds: float,
         attachments: Attachments,

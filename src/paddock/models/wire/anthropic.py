@@ -5,9 +5,10 @@ from typing import Any, cast
 
 import msgspec
 
-from paddock.models.wire.content import elements, file, picture
+from paddock.models.wire.content import elements, file, picture, thoughts_of
 from paddock.models.wire.speaking import ServerSaidError, reason_of
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelPiece, Usage
+from paddock.rules.agents.model_options import ANTHROPIC, taken
 from paddock.rules.agents.model_specs import ModelSpec
 from paddock_sdk.protocol.messages import LLMTool, Message, ToolCall
 
@@ -15,6 +16,7 @@ MAX_TOKENS = 8192
 """The API wants to be told how long an answer may get."""
 THINKING = "thinking_blocks"
 """Where a message keeps the thoughts that the provider wants back, signed by it."""
+_SIGNED: Mapping[str, Sequence[str]] = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 STATUS: Mapping[str, int] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -84,7 +86,8 @@ _read_whole = msgspec.json.Decoder(_Whole).decode
 
 class AnthropicWire:
     def request(self, call: ModelCall, spec: ModelSpec, *, stream: bool) -> Mapping[str, Any]:
-        body: dict[str, Any] = {"max_tokens": spec.max_output_tokens or MAX_TOKENS, **spec.defaults, **call.extra_args}
+        options = taken(call.extra_args, ANTHROPIC, spec)
+        body: dict[str, Any] = {"max_tokens": spec.max_output_tokens or MAX_TOKENS, **spec.defaults, **options}
         system = "\n\n".join(message.text for message in call.messages if message.role == "system" and message.text)
         if system:
             body["system"] = system
@@ -239,7 +242,7 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
         return [{**result, "content": parts}] if parts else [result]
     blocks: list[dict[str, Any]] = []
     if message.role == "assistant":
-        blocks += (message.provider_specific_fields or {}).get(THINKING) or []
+        blocks += thoughts_of(message, THINKING, _SIGNED)
     blocks += [part for element in elements(message) if (part := _part(element))]
     return blocks + [_used(call) for call in message.tool_calls or ()]
 

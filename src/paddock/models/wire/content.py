@@ -2,9 +2,10 @@
 
 import base64
 import binascii
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
+from paddock.rules.errors import ErrorCode, HostError
 from paddock_sdk.protocol.messages import ContentElement, Message
 
 _BEGINNINGS = (
@@ -40,8 +41,28 @@ def picture(element: ContentElement) -> Picture | None:
         return _from_base64(element.image_base64)
     if element.image_url is not None:
         url = element.image_url.url
-        return _from_base64(url) if url.startswith("data:") else Picture(url, "", "")
+        return _from_base64(url) if url.startswith("data:") else Picture(_of_the_web(url), "", "")
     return None
+
+
+def thoughts_of(
+    message: Message, name: str, kinds: Mapping[str, Sequence[str]], *, optional: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Thoughts that the provider wants back: blocks of these kinds whose fields are texts, and nothing beside them.
+
+    A block of another kind could name a file or an answer that the operator's account keeps for somebody else.
+    """
+    kept: Any = (message.provider_specific_fields or {}).get(name)
+    blocks = cast("list[Any]", kept) if isinstance(kept, list) else []
+    return [thought for block in blocks if (thought := _thought(block, kinds, optional))]
+
+
+def _thought(block: Any, kinds: Mapping[str, Sequence[str]], optional: Sequence[str]) -> dict[str, Any] | None:
+    about = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
+    texts = kinds.get(str(about.get("type")))
+    if texts is None or not all(isinstance(about.get(text), str) for text in texts):
+        return None
+    return {name: about[name] for name in ("type", *optional, *texts) if name in about}
 
 
 def in_words(messages: Sequence[Message]) -> list[Message]:
@@ -59,7 +80,24 @@ def file(element: ContentElement) -> Picture | None:
     """A file, in the same shape: its address, or its kind and bytes."""
     if element.file_base64:
         return _from_base64(element.file_base64)
-    return Picture(element.file_url, "", "") if element.file_url else None
+    return Picture(_of_the_web(element.file_url), "", "") if element.file_url else None
+
+
+def check_no_addresses(messages: Sequence[Message], model_id: str) -> None:
+    """For a model that is given bytes only. Raises INVALID_ARGUMENT."""
+    for element in (element for message in messages for element in elements(message)):
+        given = picture(element) or file(element)
+        if given is not None and given.url:
+            text = f"the model {model_id!r} reads no addresses; send pictures and files as bytes"
+            raise HostError(ErrorCode.INVALID_ARGUMENT, text)
+
+
+def _of_the_web(address: str) -> str:
+    """The address, which the provider will read from where it stands. Raises INVALID_ARGUMENT."""
+    if not address.lower().startswith(("http://", "https://")):
+        text = "a picture or a file of a question is given as bytes or by an http or https address"
+        raise HostError(ErrorCode.INVALID_ARGUMENT, text)
+    return address
 
 
 def _from_base64(text: str) -> Picture:

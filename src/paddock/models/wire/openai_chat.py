@@ -8,6 +8,7 @@ import msgspec
 from paddock.models.wire.content import elements, file, picture
 from paddock.models.wire.speaking import ServerSaidError, reason_of
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelPiece, Usage
+from paddock.rules.agents.model_options import CHAT, taken
 from paddock.rules.agents.model_specs import ModelSpec
 from paddock_sdk.protocol.messages import LLMTool, Message
 
@@ -61,7 +62,7 @@ _read = msgspec.json.Decoder(_Completion).decode
 
 class ChatWire:
     def request(self, call: ModelCall, spec: ModelSpec, *, stream: bool) -> Mapping[str, Any]:
-        body: dict[str, Any] = {**spec.defaults, **call.extra_args}
+        body: dict[str, Any] = {**spec.defaults, **taken(call.extra_args, CHAT, spec)}
         if spec.max_output_tokens and not {"max_tokens", "max_completion_tokens"} & set(body):
             limit = (
                 "max_tokens" if spec.base_url else "max_completion_tokens"

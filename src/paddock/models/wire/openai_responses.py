@@ -5,14 +5,17 @@ from typing import Any
 
 import msgspec
 
-from paddock.models.wire.content import elements, file, picture
+from paddock.models.wire.content import elements, file, picture, thoughts_of
 from paddock.models.wire.speaking import ServerSaidError, reason_of
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelPiece, Usage
+from paddock.rules.agents.model_options import RESPONSES, taken
 from paddock.rules.agents.model_specs import ModelSpec
 from paddock_sdk.protocol.messages import LLMTool, Message
 
 REASONING = "openai_reasoning"
 """Where a message keeps the thoughts that the provider wants back, encrypted by it."""
+
+_SEALED = {"reasoning": ("encrypted_content",)}
 
 
 class _Usage(msgspec.Struct):
@@ -47,7 +50,7 @@ _BROKEN = frozenset({"response.failed", "error"})
 
 class ResponsesWire:
     def request(self, call: ModelCall, spec: ModelSpec, *, stream: bool) -> Mapping[str, Any]:
-        body: dict[str, Any] = {"store": False, **spec.defaults, **call.extra_args}
+        body: dict[str, Any] = {"store": False, **spec.defaults, **taken(call.extra_args, RESPONSES, spec)}
         if spec.max_output_tokens:
             body.setdefault("max_output_tokens", spec.max_output_tokens)
         body |= {"model": spec.model, "input": [item for message in call.messages for item in _items(message)]}
@@ -160,7 +163,7 @@ def _items(message: Message) -> list[dict[str, Any]]:
     role = message.role if message.role in {"system", "assistant"} else "user"
     items: list[dict[str, Any]] = []
     if role == "assistant":
-        items += (message.provider_specific_fields or {}).get(REASONING) or []
+        items += thoughts_of(message, REASONING, _SEALED, optional=("id", "summary"))
     parts = [part for element in elements(message) if (part := _part(element, role))]
     if parts:
         items.append({"type": "message", "role": role, "content": parts})

@@ -43,8 +43,11 @@ class ModelSpec(BaseModel):
     images: bool | None = Field(
         default=None, description="Whether it can look at pictures; one that cannot is told of them in words."
     )
+    addresses: bool = Field(
+        default=True, description="Whether pictures and files may be given by address, which the provider then reads."
+    )
     max_output_tokens: int | None = Field(
-        default=None, gt=0, description="Tokens an answer may have unless the runner says."
+        default=None, gt=0, description="Tokens an answer may have; a runner may ask for fewer."
     )
     prompt_price: float | None = Field(default=None, ge=0, description="What a million tokens of questions cost.")
     completion_price: float | None = Field(default=None, ge=0, description="What a million tokens of answers cost.")
@@ -57,6 +60,11 @@ class ModelSpec(BaseModel):
     defaults: dict[str, Any] = Field(
         default_factory=dict[str, Any],
         description="Sent with every question, such as temperature; a runner may override.",
+    )
+    allow_args: list[str] = Field(
+        default=[],
+        max_length=100,
+        description="Further options that runners may set by extra_args, such as service_tier.",
     )
     headers: dict[str, str] = Field(default_factory=dict[str, str], description="Further headers; not for keys.")
     description: str = Field(default="", max_length=500, description="What it is good for.")

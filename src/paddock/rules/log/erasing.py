@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from paddock.rules.log.chain import StoredFact, erased
 from paddock.rules.rows.forgetting import FactErased, ItemErased
-from paddock.rules.rows.projection import Book
+from paddock.rules.rows.projection import RunProjection
 from paddock.rules.rows.rows import RunRow, SessionRow, TranscriptRow
 from paddock.rules.run.outputs import as_object
 from paddock.rules.session.recovery import recalled
@@ -65,8 +65,8 @@ def _output(payload: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def item_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> TranscriptRow | None:
     """The transcript item that a fact leads to."""
-    book = Book(session, {run.run_id: run} if run else {})
-    return next((row for row in book.rows(stored.seq, recalled(stored)) if isinstance(row, TranscriptRow)), None)
+    projection = RunProjection(session, {run.run_id: run} if run else {})
+    return next((row for row in projection.rows(stored.seq, recalled(stored)) if isinstance(row, TranscriptRow)), None)
 
 
 def rows_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> tuple[FactErased | ItemErased, ...]:

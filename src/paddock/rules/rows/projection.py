@@ -19,7 +19,7 @@ SUBTHREAD = "subthread_id"
 PARTIAL = b'{"partial":true}'
 
 
-class Book:
+class RunProjection:
     """The runs of one session that have not ended, as the facts so far made them."""
 
     __slots__ = ("runs", "session")
@@ -239,31 +239,31 @@ class Book:
         return (ended if begun == run.begun_seq else replace(ended, begun_seq=begun),)
 
 
-_FOLLOWS: Mapping[tuple[Event, str], Callable[[Book, int, Fact], tuple[Row, ...]]] = {
-    (Event.USER_INPUT, ""): Book.input,
-    (Event.USER_INPUT, "MENTION"): Book.input,
-    (Event.EVENT, "TURN_QUEUED"): Book.queued,
-    (Event.EVENT, "RUN_GRANTED"): Book.granted,
-    (Event.AGENT_OUTPUT, "MESSAGE"): Book.message,
-    (Event.AGENT_OUTPUT, "FINAL"): Book.completed,
-    (Event.ERROR, "RUN_FAILED"): Book.failed,
-    (Event.ERROR, "ROUTE_TIMEOUT"): Book.failed,
-    (Event.ERROR, "AGENT_NOT_IN_SESSION"): Book.failed,
-    (Event.EVENT, "CANCELED"): Book.cancelled,
-    (Event.EVENT, "TURN_STEERED"): Book.steered,
-    (Event.EVENT, SUPPLIED): Book.supplied,
-    (Event.CONTROL, "HANDOVER_CONTEXT"): Book.handed_over,
-    (Event.CONTROL, "SESSION_OPENED"): Book.opened,
-    (Event.CONTROL, "SESSION_CLOSED"): Book.closed,
+_FOLLOWS: Mapping[tuple[Event, str], Callable[[RunProjection, int, Fact], tuple[Row, ...]]] = {
+    (Event.USER_INPUT, ""): RunProjection.input,
+    (Event.USER_INPUT, "MENTION"): RunProjection.input,
+    (Event.EVENT, "TURN_QUEUED"): RunProjection.queued,
+    (Event.EVENT, "RUN_GRANTED"): RunProjection.granted,
+    (Event.AGENT_OUTPUT, "MESSAGE"): RunProjection.message,
+    (Event.AGENT_OUTPUT, "FINAL"): RunProjection.completed,
+    (Event.ERROR, "RUN_FAILED"): RunProjection.failed,
+    (Event.ERROR, "ROUTE_TIMEOUT"): RunProjection.failed,
+    (Event.ERROR, "AGENT_NOT_IN_SESSION"): RunProjection.failed,
+    (Event.EVENT, "CANCELED"): RunProjection.cancelled,
+    (Event.EVENT, "TURN_STEERED"): RunProjection.steered,
+    (Event.EVENT, SUPPLIED): RunProjection.supplied,
+    (Event.CONTROL, "HANDOVER_CONTEXT"): RunProjection.handed_over,
+    (Event.CONTROL, "SESSION_OPENED"): RunProjection.opened,
+    (Event.CONTROL, "SESSION_CLOSED"): RunProjection.closed,
 }
 """What each kind of fact leads to; the others lead to nothing."""
 
-_SAID: Mapping[str, Callable[[Book, int, Fact, Mapping[str, Any]], tuple[Row, ...]]] = {
-    "message.completed": Book.spoken,
-    "tool.call.started": Book.tool_started,
-    "tool.call.completed": Book.tool_completed,
-    "artifact.created": Book.artifact_created,
-    "state.updated": Book.state_updated,
+_SAID: Mapping[str, Callable[[RunProjection, int, Fact, Mapping[str, Any]], tuple[Row, ...]]] = {
+    "message.completed": RunProjection.spoken,
+    "tool.call.started": RunProjection.tool_started,
+    "tool.call.completed": RunProjection.tool_completed,
+    "artifact.created": RunProjection.artifact_created,
+    "state.updated": RunProjection.state_updated,
 }
 
 

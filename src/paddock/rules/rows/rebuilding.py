@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from paddock.rules.log.chain import StoredFact
-from paddock.rules.rows.projection import Book
+from paddock.rules.rows.projection import RunProjection
 from paddock.rules.rows.rows import RunRow, SessionRow, TranscriptRow
 from paddock.rules.session.recovery import recalled
 from paddock.rules.values import Value
@@ -41,13 +41,13 @@ class Difference(Value, frozen=True):
 
 def tables_of(session: SessionRow, facts: Iterable[StoredFact]) -> Tables:
     """The rows that follow from these facts, which are in order of number; deltas lead to none."""
-    book = Book(session, {})
+    projection = RunProjection(session, {})
     items: dict[int, TranscriptRow] = {}
     runs: dict[str, RunRow] = {}
     for stored in facts:
         if stored.is_delta:
             continue
-        for row in book.rows(stored.seq, recalled(stored)):
+        for row in projection.rows(stored.seq, recalled(stored)):
             if isinstance(row, TranscriptRow):
                 items[row.seq] = row
             elif isinstance(row, RunRow):

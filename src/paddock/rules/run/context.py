@@ -61,7 +61,7 @@ class AgentExtras(Value, frozen=True):
 NO_EXTRAS = AgentExtras()
 
 
-class AgentPart(Value, frozen=True):
+class ResolvedAgent(Value, frozen=True):
     """What every run of one agent shares, until its configuration changes."""
 
     allowance: Allowance
@@ -117,7 +117,7 @@ class StateShown(Value, frozen=True):
 NO_STATE = StateShown()
 
 
-def agent_part(
+def resolved_agent(
     allowance: Allowance,
     config: Mapping[str, Any],
     *,
@@ -125,7 +125,7 @@ def agent_part(
     there: Offered = NOTHING_OFFERED,
     files: Iterable[OfferedFile] = (),
     extras: AgentExtras = NO_EXTRAS,
-) -> AgentPart:
+) -> ResolvedAgent:
     apis = _available_apis(allowance.actions)
     resources: dict[str, Any] = {
         "models": model_resources(there, allowance.models),
@@ -143,10 +143,10 @@ def agent_part(
     }
     refs = _static_refs(allowance, config, resources) if wants_static_refs else {}
     harmless = frozenset(tool.name for tool in there.tools if tool.read_only and tool.name in allowance.tools)
-    return AgentPart(allowance, config, resources, apis, refs, extras, harmless, granted=_granted(allowance))
+    return ResolvedAgent(allowance, config, resources, apis, refs, extras, harmless, granted=_granted(allowance))
 
 
-def with_tools(part: AgentPart, names: Iterable[str]) -> AgentPart:
+def with_tools(part: ResolvedAgent, names: Iterable[str]) -> ResolvedAgent:
     """The same agent with only these of its tools: whoever asks for a run may ask for less, never for more."""
     wanted = frozenset(names)
     allowed = replace(part.allowance, tools={name: can for name, can in part.allowance.tools.items() if name in wanted})
@@ -207,7 +207,7 @@ def session_key(grant: Grant) -> str:
 
 
 def run_context(
-    part: AgentPart,
+    part: ResolvedAgent,
     grant: Grant,
     given: RunInput,
     *,
@@ -338,18 +338,18 @@ def _contents(given: RunInput) -> list[dict[str, str]]:
     return [{"type": "text", "text": block["text"]} for block in blocks if block.get("type") == "text"]
 
 
-def _time_zone(part: AgentPart, given: RunInput) -> str:
+def _time_zone(part: ResolvedAgent, given: RunInput) -> str:
     """The device's, which the door has checked; else the user's; else the agent's; else UTC. Never the server's."""
     return device_zone(given.params) or given.time_zone or part.extras.time_zone or LAST_RESORT
 
 
-def shows_frontend_tools(part: AgentPart, given: RunInput) -> bool:
+def shows_frontend_tools(part: ResolvedAgent, given: RunInput) -> bool:
     """What the agent's owner says; else the AG-UI door shows them, because its clients expect it, and others do not."""
     wanted = part.extras.frontend_tools
     return given.door == "ag-ui" if wanted is None else wanted
 
 
-def _for_this_run(part: AgentPart, given: RunInput) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _for_this_run(part: ResolvedAgent, given: RunInput) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Resources and static references, with the client's own tools if there are any."""
     if "tools" not in given.params or not shows_frontend_tools(part, given):
         return part.resources, part.static_refs
@@ -359,7 +359,7 @@ def _for_this_run(part: AgentPart, given: RunInput) -> tuple[Mapping[str, Any], 
     return {**part.resources, "tools": tools}, refs
 
 
-def unseen_tools(part: AgentPart, given: RunInput) -> list[str]:
+def unseen_tools(part: ResolvedAgent, given: RunInput) -> list[str]:
     """Client tools that are left out because a host tool of the agent has their name: worth a warning."""
     if "tools" not in given.params or not shows_frontend_tools(part, given):
         return []

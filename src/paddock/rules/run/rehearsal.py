@@ -5,7 +5,7 @@ from typing import Any
 
 from paddock.rules.access.permissions import Grant
 from paddock.rules.agents.config import masked_servers
-from paddock.rules.run.context import NO_STATE, AgentPart, RunInput, run_context
+from paddock.rules.run.context import NO_STATE, ResolvedAgent, RunInput, run_context
 from paddock.rules.run.events import MESSAGE, RunEvent
 
 ONLY_OF_A_RUN = ("run_id", "config", "state")
@@ -13,7 +13,7 @@ ONLY_OF_A_RUN = ("run_id", "config", "state")
 
 
 def rehearsed(
-    part: AgentPart, grant: Grant, event_type: str, text: str, *, at: float, host_version: str
+    part: ResolvedAgent, grant: Grant, event_type: str, text: str, *, at: float, host_version: str
 ) -> Mapping[str, Any]:
     """The context of a run in a new conversation; nobody has said anything before."""
     message = {"id": "", "role": "user", "content": text}

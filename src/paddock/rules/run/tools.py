@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.context import AgentPart
+from paddock.rules.run.context import ResolvedAgent
 from paddock.rules.values import Value
 
 PREFIX: Final = "host_"
@@ -135,7 +135,7 @@ OFFERS: Final[Mapping[str, _Offer]] = MappingProxyType(
 )
 
 
-def run_tools(part: AgentPart, grant: Grant) -> dict[str, RunTool]:
+def run_tools(part: ResolvedAgent, grant: Grant) -> dict[str, RunTool]:
     """All tools of a run, by name: exactly its grant."""
     granted = {tool["tool_name"]: tool for tool in part.resources["tools"] if "call" in tool["operations"]}
     tools = {name: _granted(name, tool, part.read_only_tools) for name, tool in granted.items()}

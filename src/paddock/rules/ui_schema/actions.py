@@ -6,54 +6,54 @@ client does by itself, opening a link or copying a text, is written into the doc
 
 from typing import Any
 
-from paddock.rules.ui_schema.desk import Desk, Node, host_of
+from paddock.rules.ui_schema.compile_budget import CompileBudget, Node, host_of
 
 KINDS = frozenset({"say", "answer", "open", "copy"})
 INPUTS = frozenset({"text", "number", "choice", "toggle", "date"})
 MAX_ANSWER_CHARS = 4_000
 
 
-def button_of(desk: Desk, given: dict[str, Any], where: str, _depth: int) -> Node | None:
-    label = desk.text(given.get("label"), f"{where}.label", limit=80)
-    if not label or not desk.spend("buttons", where):
+def button_of(budget: CompileBudget, given: dict[str, Any], where: str, _depth: int) -> Node | None:
+    label = budget.text(given.get("label"), f"{where}.label", limit=80)
+    if not label or not budget.spend("buttons", where):
         return None
-    action = _action(desk, given.get("action"), f"{where}.action", label)
+    action = _action(budget, given.get("action"), f"{where}.action", label)
     return {"type": "button", "label": label, "action": action} if action else None
 
 
-def form_of(desk: Desk, given: dict[str, Any], where: str, _depth: int) -> Node | None:
+def form_of(budget: CompileBudget, given: dict[str, Any], where: str, _depth: int) -> Node | None:
     """Inputs with one button below them; without either there is nothing to fill in."""
     fields: list[Node] = []
-    for index, draft in enumerate(desk.items(given.get("fields"), f"{where}.fields")):
-        field = _input(desk, draft, f"{where}.fields[{index}]")
+    for index, draft in enumerate(budget.items(given.get("fields"), f"{where}.fields")):
+        field = _input(budget, draft, f"{where}.fields[{index}]")
         if field is not None:
             fields.append(field)
-    submit = desk.text(given.get("submit"), f"{where}.submit", limit=80) or "OK"
-    if not fields or not desk.spend("buttons", where):
+    submit = budget.text(given.get("submit"), f"{where}.submit", limit=80) or "OK"
+    if not fields or not budget.spend("buttons", where):
         return None
-    action = _action(desk, given.get("action") or {"kind": "say"}, f"{where}.action", submit)
+    action = _action(budget, given.get("action") or {"kind": "say"}, f"{where}.action", submit)
     if action is None or action["kind"] not in ("say", "answer"):
         return None
     return {"type": "form", "fields": fields, "submit": submit, "action": action}
 
 
-def _action(desk: Desk, draft: object, where: str, label: str) -> Node | None:
-    given = desk.mapping(draft, where)
+def _action(budget: CompileBudget, draft: object, where: str, label: str) -> Node | None:
+    given = budget.mapping(draft, where)
     if given is None:
         return None
-    kind = desk.one_of(given.get("kind"), KINDS, None, f"{where}.kind")
+    kind = budget.one_of(given.get("kind"), KINDS, None, f"{where}.kind")
     if kind == "open":
-        href = desk.link(given.get("href"), f"{where}.href")
+        href = budget.link(given.get("href"), f"{where}.href")
         return {"kind": "open", "href": href, "host": host_of(href)} if href else None
     if kind == "copy":
-        text = desk.text(given.get("text"), f"{where}.text")
+        text = budget.text(given.get("text"), f"{where}.text")
         return {"kind": "copy", "text": text} if text else None
     if kind == "say":
-        return _kept(desk, {"kind": "say", "text": desk.text(given.get("text"), f"{where}.text") or label})
+        return _kept(budget, {"kind": "say", "text": budget.text(given.get("text"), f"{where}.text") or label})
     if kind == "answer":
-        interrupt = desk.name(given.get("interrupt_id"), f"{where}.interrupt_id")
+        interrupt = budget.name(given.get("interrupt_id"), f"{where}.interrupt_id")
         return (
-            _kept(desk, {"kind": "answer", "interrupt_id": interrupt, "payload": _payload(given)})
+            _kept(budget, {"kind": "answer", "interrupt_id": interrupt, "payload": _payload(given)})
             if interrupt
             else None
         )
@@ -65,27 +65,27 @@ def _payload(given: dict[str, Any]) -> dict[str, Any]:
     return {"approved": given.get("approved") is True}
 
 
-def _kept(desk: Desk, action: dict[str, Any]) -> Node:
-    ref = f"a{len(desk.actions) + 1}"
-    desk.actions[ref] = action
+def _kept(budget: CompileBudget, action: dict[str, Any]) -> Node:
+    ref = f"a{len(budget.actions) + 1}"
+    budget.actions[ref] = action
     return {"kind": action["kind"], "ref": ref}
 
 
-def _input(desk: Desk, draft: object, where: str) -> Node | None:
-    given = desk.mapping(draft, where)
-    if given is None or not desk.spend("inputs", where):
+def _input(budget: CompileBudget, draft: object, where: str) -> Node | None:
+    given = budget.mapping(draft, where)
+    if given is None or not budget.spend("inputs", where):
         return None
     name, label = (
-        desk.name(given.get("name"), f"{where}.name"),
-        desk.text(given.get("label"), f"{where}.label", limit=200),
+        budget.name(given.get("name"), f"{where}.name"),
+        budget.text(given.get("label"), f"{where}.label", limit=200),
     )
-    kind = desk.one_of(given.get("input"), INPUTS, "text", f"{where}.input")
+    kind = budget.one_of(given.get("input"), INPUTS, "text", f"{where}.input")
     if name is None:
         return None
     field: Node = {"name": name, "label": label or name, "input": kind, "required": given.get("required") is True}
     if kind == "choice":
         options = [
-            desk.text(option, f"{where}.options", limit=200) for option in desk.items(given.get("options"), where)
+            budget.text(option, f"{where}.options", limit=200) for option in budget.items(given.get("options"), where)
         ]
         field["options"] = [option for option in options if option]
         return field if field["options"] else None

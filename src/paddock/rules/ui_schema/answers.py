@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from paddock.rules.ui_schema.desk import clean
+from paddock.rules.ui_schema.compile_budget import clean
 
 MAX_ANSWER_CHARS = 4_000
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)

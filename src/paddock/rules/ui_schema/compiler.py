@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.rules.ui_schema.desk import Desk, Node
+from paddock.rules.ui_schema.compile_budget import CompileBudget, Node
 from paddock.rules.ui_schema.hints import drafts_of
 from paddock.rules.ui_schema.limits import DEFAULT, Limits
 from paddock.rules.ui_schema.nodes import read_node
@@ -29,30 +29,30 @@ class Compiled(Value, frozen=True):
 
 
 def compile_hints(hints: object, *, locale: str = "en", limits: Limits = DEFAULT) -> Compiled:
-    desk = Desk(limits)
+    budget = CompileBudget(limits)
     drafts, status = drafts_of(hints)
     children: list[Node] = []
-    for index, draft in enumerate(desk.items(drafts, "hints")):
-        node = read_node(desk, draft, f"hints[{index}]", 1)
+    for index, draft in enumerate(budget.items(drafts, "hints")):
+        node = read_node(budget, draft, f"hints[{index}]", 1)
         if node is not None:
             children.append(node)
     if not children:
-        return Compiled(None, {}, tuple(desk.notes))
-    return _whole(desk, children, status or "info", locale if _LOCALE.fullmatch(locale) else "en")
+        return Compiled(None, {}, tuple(budget.notes))
+    return _whole(budget, children, status or "info", locale if _LOCALE.fullmatch(locale) else "en")
 
 
-def _whole(desk: Desk, children: list[Node], status: str, locale: str) -> Compiled:
+def _whole(budget: CompileBudget, children: list[Node], status: str, locale: str) -> Compiled:
     document: dict[str, Any] = {"version": VERSION, "locale": locale, "status": status, "theme": "default"}
     while children:
         root: Node = children[0] if len(children) == 1 else {"type": "stack", "children": children}
         document["root"] = _with_keys(root, "r")
-        if len(_size(document)) <= desk.limits.bytes:
-            used = set(refs_in(document["root"])) if desk.actions else frozenset[str]()
-            actions = {ref: action for ref, action in desk.actions.items() if ref in used}
-            return Compiled(document, actions, tuple(desk.notes))
-        desk.note(f"the document exceeds {desk.limits.bytes} bytes: its last part is left out")
+        if len(_size(document)) <= budget.limits.bytes:
+            used = set(refs_in(document["root"])) if budget.actions else frozenset[str]()
+            actions = {ref: action for ref, action in budget.actions.items() if ref in used}
+            return Compiled(document, actions, tuple(budget.notes))
+        budget.note(f"the document exceeds {budget.limits.bytes} bytes: its last part is left out")
         children = _shortened(children)
-    return Compiled(None, {}, tuple(desk.notes))
+    return Compiled(None, {}, tuple(budget.notes))
 
 
 def _shortened(children: list[Node]) -> list[Node]:

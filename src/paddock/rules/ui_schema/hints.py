@@ -6,7 +6,7 @@ Every intent is a small object with a `kind`. The drafts made here are read by `
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from paddock.rules.ui_schema.desk import FORBIDDEN_KEYS
+from paddock.rules.ui_schema.compile_budget import FORBIDDEN_KEYS
 from paddock.rules.ui_schema.nodes import STATUSES
 
 Draft = dict[str, Any]

@@ -19,15 +19,17 @@ ELSEWHERE = "elsewhere"
 class Guests:
     """Those who asked to come in, and those of them who have shaken hands and serve runs."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(
+        self, around: Surroundings, *, elsewhere: Callable[[], Sequence[str]], on_change: Callable[[str], None]
+    ) -> None:
+        """`elsewhere` is where a runner attaches, too, that attached here; `on_change` is told the workspace that
+        somebody came to, or left."""
         self._around = around
-        self.peers: Callable[[], Sequence[str]] = tuple[str, ...]
-        """Where else a runner attaches that attached here."""
+        self._elsewhere = elsewhere
+        self._on_change = on_change
         self._visitors: set[AttachedRunner] = set()
         self._serving: dict[str, list[AttachedRunner]] = {}
         """By plugin, in the order they came."""
-        self.on_change: Callable[[str], None] = lambda _: None
-        """Told the workspace that somebody came to, or left."""
 
     def __iter__(self) -> Iterator[AttachedRunner]:
         return (guest for each in self._serving.values() for guest in each)
@@ -48,15 +50,12 @@ class Guests:
             transport,
             self._around,
             ceiling=ceiling,
-            peers=self._peers_now,
+            peers=self._elsewhere,
             on_ready=self._arrived,
             on_gone=self._left,
         )
         self._visitors.add(visitor)
         return visitor
-
-    def _peers_now(self) -> Sequence[str]:
-        return self.peers()
 
     def tell_peers(self) -> None:
         """Other hosts came or went."""
@@ -90,14 +89,14 @@ class Guests:
     def _arrived(self, visitor: AttachedRunner) -> None:
         if visitor in self._visitors:
             self._serving.setdefault(str(visitor.ticket.plugin), []).append(visitor)
-            self.on_change(visitor.ticket.workspace)
+            self._on_change(visitor.ticket.workspace)
 
     def _left(self, visitor: AttachedRunner) -> None:
         self._visitors.discard(visitor)
         guests = self._serving.get(str(visitor.ticket.plugin), [])
         if visitor in guests:
             guests.remove(visitor)
-            self.on_change(visitor.ticket.workspace)
+            self._on_change(visitor.ticket.workspace)
 
 
 def _short_name(runner_id: str) -> str:

@@ -36,7 +36,7 @@ class PluginsWatch:
         self._clock = clock
         self._left_out: dict[str, str] = {}
 
-    async def look(self) -> bool:
+    async def reload_if_changed(self) -> bool:
         """Take up what changed since the last look; a change while it is read is seen by the next one. Says whether
         other plugins are there now."""
         mark = await asyncio.to_thread(self._mark)
@@ -51,7 +51,7 @@ class PluginsWatch:
         return self._take_up(catalog)
 
     def _take_up(self, catalog: Catalog) -> bool:
-        changes = self._gateway.take(catalog)
+        changes = self._gateway.replace_plugins(catalog)
         for plugin, what in changes.items():
             self._say(plugin, "allowed", what)
         for plugin, why in catalog.left_out.items():

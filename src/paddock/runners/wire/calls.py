@@ -7,6 +7,7 @@ A handler may answer in chunks (`Chunks`): they go out under the peer's credit, 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import anyio
@@ -96,7 +97,16 @@ class _Stream:
         self._credit -= 1
 
 
-class HostCalls:
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """Limits of one connection: calls at the same time, bytes of a frame, chunks before credit."""
+
+    running: int = MAX_RUNNING
+    frame_bytes: int = frames.MAX_FRAME_BYTES
+    credit: int = frames.CALL_CREDIT
+
+
+class WireCalls:
     """Takes requests from the peer and writes one answer each."""
 
     def __init__(
@@ -107,9 +117,7 @@ class HostCalls:
         *,
         send: Callable[[bytes], None],
         drained: Callable[[], Awaitable[None]],
-        max_running: int = MAX_RUNNING,
-        max_frame_bytes: int = frames.MAX_FRAME_BYTES,
-        call_credit: int = frames.CALL_CREDIT,
+        limits: CallLimits | None = None,
         is_live: Callable[[object], bool] = lambda _run_id: True,
         overloaded: Callable[[str, Any], None] = lambda _method, _params: None,
     ) -> None:
@@ -120,9 +128,10 @@ class HostCalls:
         self._methods = methods
         self._send = send
         self._drained = drained
-        self._max_running = max_running
-        self._max_frame_bytes = max_frame_bytes
-        self._call_credit = call_credit
+        limits = limits or CallLimits()
+        self._max_running = limits.running
+        self._max_frame_bytes = limits.frame_bytes
+        self._call_credit = limits.credit
         self._is_live = is_live
         self._overloaded = overloaded
         self._streams: dict[Id, _Stream] = {}

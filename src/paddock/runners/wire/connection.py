@@ -17,7 +17,7 @@ from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener, Unre
 from paddock.rules.run.results import Result
 from paddock.runners.processes.noise import Allowance, Noise
 from paddock.runners.wire import frames
-from paddock.runners.wire.calls import HostCalls
+from paddock.runners.wire.calls import CallLimits, WireCalls
 from paddock.runners.wire.errors import HandshakeError, PeerRefusedError
 from paddock.runners.wire.frames import BadFrameError, Frame, RemoteError
 from paddock.runners.wire.runs import Run, workspace_of
@@ -105,14 +105,13 @@ class Connection:
         self._foreign_told = Allowance(FOREIGN_PER_SECOND)
         self._overload_told = Allowance(FOREIGN_PER_SECOND)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._calls = HostCalls(
+        self._calls = WireCalls(
             peer.caller,
             peer.handler,
             peer.methods,
             send=self._write,
             drained=peer.drained,
-            max_frame_bytes=peer.limits.max_frame_bytes,
-            call_credit=peer.limits.call_credit,
+            limits=CallLimits(frame_bytes=peer.limits.max_frame_bytes, credit=peer.limits.call_credit),
             is_live=self._runs.__contains__,
             overloaded=self._overloaded,
         )

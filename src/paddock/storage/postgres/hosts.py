@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
-from paddock.ports.hosts import ASKED_SECONDS, Beat, Errand, LeftBehind, steady_seconds
+from paddock.ports.hosts import ASKED_SECONDS, Beat, LeftBehind, PendingRequest, steady_seconds
 from paddock.rules.cluster.leases import LEASE_SECONDS, RESTARTED, Peer, store_offset
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.postgres.connection import AWAY, STATEMENT_SECONDS, Connection, connect, is_over, unavailable
@@ -152,11 +152,11 @@ class PostgresHosts:
 
     # --- what one asks of another
 
-    async def ask(self, boot: int, errand: Errand) -> None:
-        await self._durably(_ASK, errand.errand_id, boot, errand.body)
+    async def ask(self, boot: int, errand: PendingRequest) -> None:
+        await self._durably(_ASK, errand.request_id, boot, errand.body)
 
-    async def asked(self, *, limit: int) -> Sequence[Errand]:
-        return [Errand(*found) for found in await self._reader().all(_ASKED, self.boot, limit)]
+    async def asked(self, *, limit: int) -> Sequence[PendingRequest]:
+        return [PendingRequest(*found) for found in await self._reader().all(_ASKED, self.boot, limit)]
 
     async def answer(self, errand_id: str, answer: bytes) -> None:
         await self._durably(_ANSWER, errand_id, answer)

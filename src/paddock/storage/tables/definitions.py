@@ -31,7 +31,8 @@ _ANY_KEY = Query(value, "select 1 from api_keys limit 1")
 _OF_WORKSPACE = Query(
     ApiKeyRow,
     """
-select {columns} from api_keys where :workspace_id::text is null or workspace_id = :workspace_id
+select {columns} from api_keys
+ where (:workspace_id::text is null or workspace_id = :workspace_id) and (:user_id::text is null or user_id = :user_id)
  order by created_at desc limit :limit""",
 )
 _REVOKE = "update api_keys set revoked_at = coalesce(revoked_at, :at) where key_id = :key_id"
@@ -60,8 +61,10 @@ class DefinitionReads(HasEngine):
     async def any_key(self) -> bool:
         return await self.engine.one(_ANY_KEY) is not None
 
-    async def api_keys(self, workspace_id: str | None, *, limit: int = 1000) -> Sequence[ApiKeyRow]:
-        return await self.engine.all(_OF_WORKSPACE, workspace_id=workspace_id, limit=limit)
+    async def api_keys(
+        self, workspace_id: str | None, *, user_id: str | None = None, limit: int = 1000
+    ) -> Sequence[ApiKeyRow]:
+        return await self.engine.all(_OF_WORKSPACE, workspace_id=workspace_id, user_id=user_id, limit=limit)
 
     async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
         def revoke() -> Work[None]:

@@ -1,4 +1,4 @@
-"""The clerk of one compilation: counts what is left of each limit, cleans text, and notes what was cut. Pure."""
+"""The budget of one compilation: counts what is left of each limit, cleans text, and notes what was cut. Pure."""
 
 import re
 import unicodedata
@@ -24,7 +24,7 @@ _ONLY_TEXT: frozenset[type] = frozenset({str})
 Node = dict[str, Any]
 
 
-class Desk:
+class CompileBudget:
     """Everything one compilation uses up."""
 
     def __init__(self, limits: Limits) -> None:
