@@ -8,7 +8,7 @@ unexport VIRTUAL_ENV
 CONSOLE := src/paddock/console_assets/index.html
 CONSOLE_SOURCES := $(shell find console/src -type f 2>/dev/null) console/index.html console/vite.config.ts console/tsconfig.json
 
-.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-harnesses-acp have-browser test check fix lint test-long test-zones attack conformance walk prove mutate bench clean
+.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-harnesses-acp have-browser test check fix types lint test-long test-zones attack conformance walk prove mutate bench clean
 
 run: install console-if-possible  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
@@ -105,6 +105,9 @@ check: lint test  ## format, lint, strict types, import contracts, tests
 fix: .venv/.installed-dev  ## tidy
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+types: .venv/.installed-dev  ## write the clients' types anew from the API's document: the console's and the Python client's
+	@cd tests && ../$(BIN)/python -m api_types
 
 conformance: .venv/.installed-dev  ## write docs/spec/conformance.md anew from the specs and the tests
 	@cd tests && ../$(BIN)/python -m conformance

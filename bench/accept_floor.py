@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from paddock.http_api.native.time_zones import is_time_zone
+from paddock.host.zones import is_time_zone
 from paddock.rules.run.input import NativeInput, World, read_run_input
 
 

@@ -28,8 +28,8 @@ from paddock.host.people.budgets import Budgets
 from paddock.host.people.metering import Metering
 from paddock.models.loading import load_models
 from paddock.rules.access.permissions import Grant, RunScope
-from paddock.rules.agents.model_specs import ModelSpec
-from paddock.rules.people.budgets import Budget
+from paddock.rules.agents.specs import ModelSpec
+from paddock.rules.people.model_usage import Budget
 from paddock.storage.sqlite import SqliteStore
 from paddock_sdk.protocol.host_calls import ModelsInvokeParams
 

@@ -197,7 +197,7 @@ def _loaded() -> Loaded:
 
 
 def _load() -> None:
-    from paddock.cli.hosting.loading import load_serve
+    from paddock.cli.hosting.starting import load_serve
 
     load_serve()
     import paddock.cli

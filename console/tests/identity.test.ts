@@ -22,10 +22,10 @@ function pictured(frames: SessionFrame[], head: number, taken: ReadonlySet<strin
   const told = frames.filter((frame) => frame.seq <= head && !taken.has(turnIn(frame)));
   const begun = [...new Set(told.map(turnIn))];
   const live = begun.filter((turn) => !told.some((frame) => turnIn(frame) === turn && ends(frame)));
-  const inflight = Object.fromEntries(live.map((turn) => [turn, { turnId: turn, targetAgentId: "x", status: "RUNNING" as const, createdAt: null }]));
+  const inflight = Object.fromEntries(live.map((turn) => [turn, { turnId: turn, traceId: turn, requestedBy: "user", targetAgentId: "x", status: "RUNNING" as const, createdAt: "", lastOutputAt: null, collectedOutput: turn, waiting: [], parentTurnId: null }]));
   const first = Math.min(head, ...live.map((turn) => frames.findIndex((frame) => turnIn(frame) === turn)));
-  const look = { threadId: "t", archived: false, closed: false, items: 0, createdAt: "", updatedAt: "", activeAgentId: "x", agentsInSession: ["x"], speakingAgentId: null, inflight, transactions: {}, cursor: String(head), inflightCursor: String(first) };
-  return { look, day: { threadId: "t", day: "2026-01-01", hasMore: false, messages: begun.flatMap((turn) => historyOf(turn, told)) } };
+  const look = { threadId: "t", archived: false, closed: false, items: 0, createdAt: "", updatedAt: "", activeAgentId: "x", agentsInSession: ["x"], speakingAgentId: null, userInterruptible: false, inflight, transactions: {}, cursor: String(head), inflightCursor: String(first) };
+  return { look, day: { scope: "history_day", threadId: "t", day: "2026-01-01", hasMore: false, messages: begun.flatMap((turn) => historyOf(turn, told)) } };
 }
 
 function historyOf(turn: string, told: SessionFrame[]): HistoryMessage[] {
@@ -35,7 +35,7 @@ function historyOf(turn: string, told: SessionFrame[]): HistoryMessage[] {
   const said = run.parts.filter((part): part is TextPart => part.kind === "text" && !part.open);
   const card = (id: string) => run.parts.find((part) => part.kind === "card" && part.id === `${id}:ui`);
   const answers = said.map((part) => ({ ...common, id: part.id, role: "assistant" as const, content: part.text, ui_schema: (card(part.id) as { content: Record<string, unknown> } | undefined)?.content ?? null }));
-  return [{ ...common, id: run.messageId ?? `m-${turn}`, role: "user", content: run.text ?? "" }, ...answers];
+  return [{ ...common, id: run.messageId ?? `m-${turn}`, itemId: `${turn}.0`, role: "user", content: run.text ?? "", attachments: [] }, ...answers];
 }
 
 const keysOf = (thread: Thread): string[] => thread.turns.flatMap((turn) => [turn.turnId, ...turn.parts.map((part) => `${turn.turnId} ${keyOf(part)}`)]);

@@ -18,9 +18,9 @@ function look(head: number): SessionLook {
   const told = WHOLE.filter((frame) => frame.seq <= head);
   const has = (turn: string, type: string) => told.some(({ event }) => event.type === type && (event["metadata"] as { turnId: string }).turnId === turn);
   const live = ["a", "b"].filter((turn) => has(turn, "RUN_STARTED") && !has(turn, "RUN_FINISHED"));
-  const inflight = Object.fromEntries(live.map((turn) => [turn, { turnId: turn, targetAgentId: "x", status: "RUNNING" as const, createdAt: null }]));
+  const inflight = Object.fromEntries(live.map((turn) => [turn, { turnId: turn, traceId: turn, requestedBy: "user", targetAgentId: "x", status: "RUNNING" as const, createdAt: "", lastOutputAt: null, collectedOutput: turn, waiting: [], parentTurnId: null }]));
   const first = Math.min(head, ...live.map((turn) => WHOLE.findIndex(({ event }) => event["runId"] === turn)));
-  return { threadId: "t", archived: false, closed: false, items: 0, createdAt: "", updatedAt: "", activeAgentId: "x", agentsInSession: ["x"], speakingAgentId: null, inflight, transactions: {}, cursor: String(head), inflightCursor: String(first) };
+  return { threadId: "t", archived: false, closed: false, items: 0, createdAt: "", updatedAt: "", activeAgentId: "x", agentsInSession: ["x"], speakingAgentId: null, userInterruptible: false, inflight, transactions: {}, cursor: String(head), inflightCursor: String(first) };
 }
 
 /** History as it is when it is asked for a little later than the picture. */
@@ -28,11 +28,11 @@ function day(head: number): HistoryDay {
   const messages = WHOLE.filter(({ seq }) => seq <= head).flatMap(({ seq, event }): HistoryMessage[] => {
     const turn = (event["metadata"] as { turnId: string }).turnId;
     const common = { seq, taskId: turn, timestamp: "2026-01-01T00:00:00Z" };
-    if (event.type === "RUN_STARTED") return [{ ...common, id: `m-${turn}`, itemId: `${turn}.0`, role: "user" as const, content: `ask ${turn}` }];
-    if (event.type === "TEXT_MESSAGE_END") return [{ ...common, id: `${turn}.1`, role: "assistant" as const, content: "one two three" }];
+    if (event.type === "RUN_STARTED") return [{ ...common, id: `m-${turn}`, itemId: `${turn}.0`, role: "user" as const, content: `ask ${turn}`, attachments: [] }];
+    if (event.type === "TEXT_MESSAGE_END") return [{ ...common, id: `${turn}.1`, role: "assistant" as const, content: "one two three", ui_schema: null }];
     return [];
   });
-  return { threadId: "t", day: "2026-01-01", hasMore: false, messages };
+  return { scope: "history_day", threadId: "t", day: "2026-01-01", hasMore: false, messages };
 }
 
 const told = (thread: Thread) => thread.turns.map((turn) => [turn.turnId, turn.text, turn.status, turn.parts.map((part) => (part.kind === "text" ? part.text : ""))]);
@@ -66,7 +66,7 @@ test("members, the active agent and a handover follow what the session says", ()
 
 test("an earlier day goes above, without what is there already", () => {
   const thread = opened(look(WHOLE.length), { ...day(WHOLE.length), hasMore: true }, []);
-  const earlier = withEarlier(thread, { ...day(WHOLE.length), day: "2025-12-31", messages: [{ id: "z.1", taskId: "z", seq: 1, role: "assistant", content: "old", timestamp: "2025-12-31T00:00:00Z" }, ...day(4).messages] }, []);
+  const earlier = withEarlier(thread, { ...day(WHOLE.length), day: "2025-12-31", messages: [{ id: "z.1", taskId: "z", seq: 1, role: "assistant", content: "old", ui_schema: null, timestamp: "2025-12-31T00:00:00Z" }, ...day(4).messages] }, []);
   expect(earlier.turns.map((turn) => turn.turnId)).toEqual(["z", "a", "b"]);
 });
 

@@ -19,11 +19,9 @@ from paddock.host.agents.agents import AgentBinding
 from paddock.host.agents.file import AgentsFileError, Defined
 from paddock.host.agents.shapes import AgentShape, in_words, name_problem
 from paddock.models.demo import NAME as DEMO
-from paddock.rules.agents.model_specs import ModelSpec
-from paddock.rules.agents.named_resources import NamedResources
-from paddock.tools.functions import FunctionTool
+from paddock.rules.agents.specs import ModelSpec, NamedResources
+from paddock.tools.functions import FunctionTool, ToolDefinitionError, signature_of
 from paddock.tools.loading import module_from
-from paddock.tools.signatures import ToolDefinitionError, signature_of
 
 RUNNER = "plugin:paddock/local-agent/default"
 BUILT_IN_TOOLS = ("calculate", "current_time", "calendar_read")
@@ -41,7 +39,7 @@ PROVIDERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a file defines."""
+    """The agents, tools and models that a file defines."""
 
     bindings: Sequence[AgentBinding]
     tools: Sequence[FunctionTool]
@@ -49,7 +47,7 @@ class Program:
 
     @property
     def defined(self) -> Defined:
-        """The same in the words of an agents file; the first agent is the default."""
+        """The program in the form of an agents file; the first agent is the default."""
         return Defined(self.bindings, self.bindings[0].agent_id, NamedResources(self.models))
 
 
@@ -100,7 +98,8 @@ def _agents(module: ModuleType, path: Path) -> dict[str, Agent]:
 
 
 def _wrong(agent: Agent) -> str | None:
-    """What of it is not what it should be. A name where names should be would be taken for its letters."""
+    """Return the first field with a wrong value, in words. A string is no list of names: it would be read by
+    letters."""
     for field, what, fits in SHAPES:
         if not fits(value := getattr(agent, field)):
             return f"{field} must be {what}, not {value!r}"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Command
-from paddock.cli.checks.harness import HARNESSES, judge
+from paddock.cli.commands.harness import HARNESSES, judge
 
 PINS = Path(__file__).parents[2] / "harnesses"
 

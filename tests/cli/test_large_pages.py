@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from paddock.cli.hosting.large_pages import own_memory
+from paddock.cli.hosting.process import own_memory
 
 MAPS = """\
 55d000000000-55d000400000 rw-p 00000000 00:00 0                          [heap]
@@ -23,7 +23,7 @@ ALONE = """
 import mmap
 from pathlib import Path
 
-from paddock.cli.hosting.large_pages import LARGE, use_large_pages
+from paddock.cli.hosting.process import LARGE, use_large_pages
 
 
 def resident_kib():

@@ -8,7 +8,7 @@ import pytest
 PROGRAM = """
 import {library}
 import atexit, os, sys
-from paddock.cli.hosting.leaving import leave
+from paddock.cli.hosting.process import leave
 print("said", end="")
 atexit.register(os.abort)  # what comes late while Python takes itself apart
 leave({code!r})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.cli.program import command, program
+from paddock.cli.output import command, program
 
 
 @pytest.fixture

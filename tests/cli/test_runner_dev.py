@@ -13,7 +13,7 @@ import warm
 from cli.conftest import Command
 from cli.terminals import CALLED
 from loopback import free_port
-from paddock.cli.plugin_work.watching import snapshot
+from paddock.cli.plugin_work.dev import snapshot
 from patience import at_most
 from walk.hosts import HostProcess, wait_until
 

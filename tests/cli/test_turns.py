@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paddock.cli.chatting import turns
-from paddock.cli.chatting.turns import Turn
+from paddock.cli.chatting.turns import ChatTurn
 from paddock.cli.client import Event, HostGoneError, RefusedError
 
 STARTED, TEXT, END = (f'{{"type": "{name}"}}' for name in ("RUN_STARTED", "TEXT_MESSAGE_CONTENT", "RUN_FINISHED"))
@@ -32,7 +32,7 @@ class ScriptedHost:
 
 def played(host: ScriptedHost) -> tuple[list[str], int]:
     lost: list[int] = []
-    turn = Turn(lambda: host, "thread", "hi", on_lost=lambda: lost.append(1))
+    turn = ChatTurn(lambda: host, "thread", "hi", on_lost=lambda: lost.append(1))
     turn.start()
     return [event["type"] for event in turn.events()], len(lost)
 

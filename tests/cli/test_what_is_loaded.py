@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-SERVING = "import sys, paddock.cli.main; from paddock.cli.hosting.loading import load_serve; load_serve(); "
+SERVING = "import sys, paddock.cli.main; from paddock.cli.hosting.starting import load_serve; load_serve(); "
 ASKING = "import sys, paddock.cli.main, paddock.cli.app; "
 LOADED = "print([name for name in {names} if name in sys.modules])"
 

@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from cluster.conftest import Hosts
 from http_api.test_attach import serve_by_hand
 from paddock.http_api.edge.tokens import LEEWAY_SECONDS
-from paddock.rules.cluster.attach_addresses import PATH
+from paddock.rules.agents.addresses import PATH
 from walk.hosts import HostProcess, start_together, wait_until
 
 SOON = 10.0

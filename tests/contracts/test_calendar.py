@@ -4,7 +4,7 @@ import pytest
 
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows.calendar import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
+from paddock.rules.rows.automation import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

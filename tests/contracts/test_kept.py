@@ -8,7 +8,7 @@ import pytest
 from contracts.builders import SESSION, Owner, a_decision, a_value, delta, finished, said
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.log.versions import ABSENT, version_of
+from paddock.rules.log.chain import ABSENT, version_of
 from paddock.rules.rows.rows import (
     ArtifactAttached,
     ArtifactGone,

@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 import pytest
 
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows.calendar import CalendarEventRow
+from paddock.rules.rows.automation import CalendarEventRow
 from paddock.rules.rows.rows import RunRow
 from paddock.storage import tables
 from paddock.storage.postgres import engine as postgres

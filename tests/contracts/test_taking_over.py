@@ -9,10 +9,9 @@ from contracts.test_calls import a_tool_call, used
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError
 from paddock.rules.people.overview import RunsQuery
-from paddock.rules.rows.automation import AutomationRow
-from paddock.rules.rows.calendar import CalendarEventRow, CalendarTurn
+from paddock.rules.rows.automation import AutomationRow, CalendarEventRow, CalendarTurn
 from paddock.rules.rows.rows import AgentRow, ArtifactRow, SessionDetailsRow, StateRow, ThreadNameRow, UserRow
-from paddock.rules.rows.taking_over import BelongingsMoved, SessionMoved, SessionSettled, StateMoved
+from paddock.rules.rows.taking_over import OwnershipMoved, SessionMoved, SessionSettled, StateMoved
 from paddock.rules.search.thread_search import ThreadQuery, thread_phrases
 from paddock.rules.values import replace
 from paddock.storage.sqlite.connection import open_writer
@@ -133,7 +132,7 @@ async def test_what_is_beside_conversations_goes_too(store: Store) -> None:
     other = AgentRow(W, "a2", b"{}", 1.0, "cem")
     await store.write([event, CalendarTurn(W, "ann", 0), UserRow(W, "ann", "Europe/Rome", "it", 1.0), agent, other])
     for _ in range(2):  # asked again it changes nothing more
-        await store.write([BelongingsMoved(W, "ann", "bob")])
+        await store.write([OwnershipMoved(W, "ann", "bob")])
         file, job = await store.artifact("f2"), await store.automation("j2")
         assert (file and file.user_id, job and job.user_id) == ("bob", "bob")
         assert [one.event_id for one in await store.calendar_events(W, "bob", since=0.0, until=9.0, limit=9)] == ["e1"]
@@ -147,7 +146,7 @@ async def test_what_is_beside_conversations_goes_too(store: Store) -> None:
 
 async def test_who_has_set_their_time_zone_keeps_it(store: Store) -> None:
     await store.write([UserRow(W, "ann", "Europe/Rome", "it", 1.0), UserRow(W, "bob", "UTC", None, 1.0)])
-    await store.write([BelongingsMoved(W, "ann", "bob")])
+    await store.write([OwnershipMoved(W, "ann", "bob")])
     profile = await store.user(W, "bob")
     assert profile is not None
     assert profile.time_zone == "UTC"

@@ -25,7 +25,7 @@ from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.values import replace
-from paddock.runners.wire.connection import Connection, Peer
+from paddock.runners.wire.connection import RunnerConnection, RunnerPeer
 from paddock.storage.postgres import PostgresStore
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from runners.house import News
@@ -119,8 +119,10 @@ class Wire:
     count: int = 0
 
     def __post_init__(self) -> None:
-        peer = Peer(self, self.caller, self.house.calls.on_wire, self.kill, on_overload=self.house.calls.overloaded)
-        self.connection = Connection(peer)
+        peer = RunnerPeer(
+            self, self.caller, self.house.calls.on_wire, self.kill, on_overload=self.house.calls.overloaded
+        )
+        self.connection = RunnerConnection(peer)
 
     def send(self, line: bytes) -> None:
         self.sent.append(json.loads(line))

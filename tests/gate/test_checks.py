@@ -9,9 +9,9 @@ from gate.matrix import VALID
 from paddock.rules.access.gate import (
     LOOKED_AT,
     NO_BOUND,
+    CallCheck,
+    CallRefusedError,
     Cap,
-    Looked,
-    RefusedError,
     check_operation,
     check_resource,
     check_scope,
@@ -53,9 +53,9 @@ def refused(check: Any, *arguments: Any) -> HostError:
     return error.value
 
 
-def the_refusal(check: Any, *arguments: Any) -> RefusedError:
+def the_refusal(check: Any, *arguments: Any) -> CallRefusedError:
     error = refused(check, *arguments)
-    assert isinstance(error, RefusedError)
+    assert isinstance(error, CallRefusedError)
     assert error.code is ErrorCode.UNAUTHORIZED
     return error
 
@@ -172,10 +172,10 @@ def test_a_value_over_its_cap_is_told_which_call_takes_it(action: str) -> None:
 
 @pytest.mark.parametrize("padding", ["", "=", "=="])
 def test_base64_is_measured_by_what_it_stands_for(padding: str) -> None:
-    looked = Looked(caps=(Cap("value_base64", 6 - len(padding), "bytes"),))
+    looked = CallCheck(caps=(Cap("value_base64", 6 - len(padding), "bytes"),))
     text = "A" * (8 - len(padding)) + padding
     check_size(looked, asked("storage.set", value_base64=text), "storage.set", 0)
-    tight = Looked(caps=(Cap("value_base64", 5 - len(padding), "bytes"),))
+    tight = CallCheck(caps=(Cap("value_base64", 5 - len(padding), "bytes"),))
     refused(check_size, tight, asked("storage.set", value_base64=text), "storage.set", 0)
 
 

@@ -16,7 +16,7 @@ from host.scripted import ANN, ScriptedGateway, SmallHouse, small_house
 from paddock.ports import ANYWHERE, Caller, Placement, RunHandle, RunListener
 from paddock.rules.access.limits import MAX_ARTIFACT_INLINE_BYTES
 from paddock.rules.rows.rows import AuditRow
-from paddock.runners.wire.connection import Connection, Peer
+from paddock.runners.wire.connection import RunnerConnection, RunnerPeer
 from paddock_sdk.protocol.frames import longest_result
 from paddock_sdk.protocol.results import KNOWN_RESULTS, TERMINAL_TYPES
 
@@ -63,8 +63,8 @@ class WireRunner:
     def connect(self, house: SmallHouse) -> None:
         self.house = house
         caller = Caller("test/one", "c1")
-        peer = Peer(self, caller, house.calls.on_wire, self.kill, on_foreign=house.calls.foreign)
-        self.connection = Connection(peer)
+        peer = RunnerPeer(self, caller, house.calls.on_wire, self.kill, on_foreign=house.calls.foreign)
+        self.connection = RunnerConnection(peer)
 
     def send(self, line: bytes) -> None:
         self.sent.append(json.loads(line))

@@ -70,8 +70,8 @@ from paddock.ports.platforms import PlatformActions, Webhooks
 from paddock.ports.tools import Tools
 from paddock.rules.access.host_only import ApiAgents
 from paddock.rules.access.limits import Rates
-from paddock.rules.agents.platform_specs import PlatformSpec
-from paddock.rules.cluster.signing import SigningKeys
+from paddock.rules.agents.specs import PlatformSpec
+from paddock.rules.conversations.attachment_urls import SigningKeys
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.log.chain import StoredFact
 from paddock.rules.rows.rows import RunRow, TranscriptRow

@@ -16,8 +16,7 @@ from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports.models import Prices
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.budgets import DAY, Budget
-from paddock.rules.people.model_usage import Payer
+from paddock.rules.people.model_usage import DAY, Budget, Payer
 from paddock.rules.rows.calls import ModelUsageRow
 from paddock.rules.values import replace
 from stores import QuickStore, opened

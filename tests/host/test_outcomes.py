@@ -15,7 +15,7 @@ from paddock.host.runs.outcomes import Outcomes
 from paddock.ports import Caller
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, UnansweredWriteError
-from paddock.rules.rows.calendar import CalendarEventRow
+from paddock.rules.rows.automation import CalendarEventRow
 from paddock.rules.rows.calls import ApprovalStepRow, ToolCallRow
 from stores import QuickStore, opened
 

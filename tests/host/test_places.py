@@ -10,8 +10,8 @@ from paddock.host.platforms.deliveries import Deliveries
 from paddock.host.runs.outcomes import Outcomes
 from paddock.ports.places import Places
 from paddock.ports.platforms import Posted
+from paddock.rules.access.limits import next_after
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.turns import next_after
 from paddock.rules.rows.deliveries import DeliveryRow
 from stores import QuickStore
 

@@ -21,7 +21,7 @@ from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import Accepted
 from paddock.ports import Store
 from paddock.ports.platforms import Posted
-from paddock.rules.agents.platform_specs import PlatformSpec
+from paddock.rules.agents.specs import PlatformSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.platforms.webhook_signatures import is_signed
 from stores import QuickStore

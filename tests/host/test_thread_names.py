@@ -9,7 +9,7 @@ from host.scripted import ANN, BOB, NAMES_KEY, SmallHouse, small_house
 from keeping.conversations import a_turn
 from paddock.host.conversations.thread_names import ThreadNames
 from paddock.host.people.principals import Principal
-from paddock.rules.agents.platform_specs import PlatformSpec
+from paddock.rules.agents.specs import PlatformSpec
 from paddock.rules.rows.rows import ThreadNameRow
 
 pytestmark = pytest.mark.anyio

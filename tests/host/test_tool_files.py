@@ -14,8 +14,7 @@ from paddock.host.calls.tools import ToolCalls
 from paddock.host.runs.outcomes import Outcomes
 from paddock.images.cleaning import ChildPictures
 from paddock.ports import Store
-from paddock.tools.functions import FunctionTool, FunctionTools
-from paddock.tools.signatures import signature_of
+from paddock.tools.functions import FunctionTool, FunctionTools, signature_of
 from paddock_sdk.protocol.host_calls import ToolsCallParams
 from stores import QuickBlobs
 

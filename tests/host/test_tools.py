@@ -20,8 +20,7 @@ from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.settings import Settings
 from paddock.tools.catalog import ToolCatalog
-from paddock.tools.functions import FunctionTool, FunctionTools
-from paddock.tools.signatures import signature_of
+from paddock.tools.functions import FunctionTool, FunctionTools, signature_of
 from paddock_sdk.protocol.artifacts import ArtifactRef
 from paddock_sdk.protocol.host_calls import ToolsCallParams, ToolsGetDetailParams
 

@@ -37,28 +37,25 @@ from paddock.host.people.taking_over import TakingOver
 from paddock.host.people.users import Users
 from paddock.host.runs.explanations import Explanations
 from paddock.host.streams.open_streams import OpenStreams, StreamLimits
-from paddock.http_api.admin.admin import AdminDoor
 from paddock.http_api.admin.agents import AgentsDoor
-from paddock.http_api.admin.allowances import AllowancesDoor
 from paddock.http_api.admin.attach import AttachDoor
 from paddock.http_api.admin.console import ConsoleDoor
 from paddock.http_api.admin.deliveries import DeliveriesDoor
-from paddock.http_api.admin.explain import ExplainDoor
+from paddock.http_api.admin.keys import KeysDoor
 from paddock.http_api.admin.knowledge import KnowledgeDoor
-from paddock.http_api.admin.metrics import MetricsDoor
-from paddock.http_api.admin.openapi import DescriptionDoor
 from paddock.http_api.admin.overview import OverviewDoor
-from paddock.http_api.admin.probes import Probes, Ready
+from paddock.http_api.admin.probes import IsReady, Probes
+from paddock.http_api.admin.runners import RunnersDoor
 from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.door import AgUiDoor
+from paddock.http_api.description.door import DescriptionDoor
 from paddock.http_api.edge.app import ShortWay, create_app
 from paddock.http_api.edge.auth import Auth
+from paddock.http_api.edge.bounds import PATIENCE, Crowd, Patience
 from paddock.http_api.edge.connection import Connection
-from paddock.http_api.edge.crowd import Crowd
-from paddock.http_api.edge.patience import PATIENCE, Patience
-from paddock.http_api.edge.routing import Door
+from paddock.http_api.edge.operations import Door
 from paddock.http_api.edge.tokens import Tokens as CallerTokens
-from paddock.http_api.native.approvals import ApprovalsDoor
+from paddock.http_api.native.approvals import ApprovalsDoor, UiActionsDoor
 from paddock.http_api.native.attachments import AttachmentsDoor
 from paddock.http_api.native.automations import AutomationsDoor
 from paddock.http_api.native.branches import BranchesDoor
@@ -67,7 +64,6 @@ from paddock.http_api.native.events import EventsDoor
 from paddock.http_api.native.history import HistoryDoor
 from paddock.http_api.native.runs import RunsDoor
 from paddock.http_api.native.sessions import SessionsDoor
-from paddock.http_api.native.ui_actions import UiActionsDoor
 from paddock.http_api.native.users import UsersDoor
 from paddock.http_api.streams.run_streams import RunStreams
 from paddock.images.cleaning import ChildPictures
@@ -78,7 +74,7 @@ from paddock.models.demo import DemoModel
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments
 from paddock.rules.cluster.secret import ClusterSecret
-from paddock.rules.cluster.signing import SigningKeys
+from paddock.rules.conversations.attachment_urls import SigningKeys
 from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
@@ -216,7 +212,7 @@ def app_of(
     users: Users,
     knowledge: Bases,
     open_streams: OpenStreams,
-    ready: Ready = lambda: (True, "ready"),
+    ready: IsReady = lambda: (True, "ready"),
     keep_alive: float = 15.0,
     attachments: Attachments,
     uploads: UserAttachments | None = None,
@@ -270,7 +266,6 @@ def app_of(
     attaching = Attaching(gateway.attach_tokens, forwarding=Forwarding(), members=None, note=note, clock=time.time)
     overview = Overview(store, house.approvals.clock, note=note)
     doors: list[Door] = [
-        ExplainDoor(auth=auth, names=names, overview=overview, explanations=Explanations(store, house.approvals.clock)),
         SessionsDoor(
             auth=auth,
             names=names,
@@ -296,37 +291,44 @@ def app_of(
         CalendarDoor(auth=auth, calendars=house.calendars),
         EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.counted, clock=time.time),
         DeliveriesDoor(auth=auth, deliveries=house.deliveries),
-        AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored, offers=offers),
-        AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=clock),
-        KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
-        AdminDoor(
+        AgentsDoor(
             auth=auth,
-            gateway=gateway,
-            attaching=attaching,
+            agents=house.agents,
+            health=health,
+            stored=stored,
+            offers=offers,
+            authority=house.runs.authority,
+            clock=clock,
+        ),
+        KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
+        RunnersDoor(auth=auth, gateway=gateway, attaching=attaching, note=house.audit.soon),
+        KeysDoor(
+            auth=auth,
             keys=store,
             note=house.audit.soon,
             taking_over=TakingOver(store, house.sessions, forwarding=Forwarding(), streams=open_streams, clock=clock),
         ),
-        MetricsDoor(auth=auth, page=(metrics or Metrics("test")).page),
         AttachDoor(gateway, open_streams),
-        OverviewDoor(auth=auth, names=names, overview=overview),
-        Probes(ready),
+        OverviewDoor(
+            auth=auth, names=names, overview=overview, explanations=Explanations(store, house.approvals.clock)
+        ),
+        Probes(auth=auth, ready=ready, numbers=(metrics or Metrics("test")).page),
         ConsoleDoor(),
-        DescriptionDoor(),
     ]
+    native = RunsDoor(
+        auth=auth,
+        names=names,
+        history=history,
+        inbox=house.inbox,
+        runs=house.view,
+        streams=streams,
+        attachments=attachments,
+        automations=house.automations,
+    )
     return create_app(
         ag_ui=ag_ui,
-        native=RunsDoor(
-            auth=auth,
-            names=names,
-            history=history,
-            inbox=house.inbox,
-            runs=house.view,
-            streams=streams,
-            attachments=attachments,
-            automations=house.automations,
-        ),
-        doors=doors,
+        native=native,
+        doors=[*doors, DescriptionDoor([native, ag_ui, *doors])],
         origins=origins,
     )
 

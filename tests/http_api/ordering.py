@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import httpx
+import msgspec
 from ag_ui.core import Event as OfficialEvent
 from pydantic import TypeAdapter
 
 from loopback import NO_TLS
+from paddock.http_api.ag_ui.event_types import AgUiEvent
 
 official: TypeAdapter[Any] = TypeAdapter(OfficialEvent)
 ENDS = {"RUN_FINISHED", "RUN_ERROR"}
@@ -20,6 +22,12 @@ def assert_official(event: dict[str, Any]) -> None:
     read = official.validate_python(event)
     assert str(read.type.value) == event["type"]
     assert read.model_dump(mode="json", by_alias=True) == event
+
+
+def assert_declared(event: dict[str, Any]) -> None:
+    """It is one of the events that the API's document describes, and has no field that is not described."""
+    read = msgspec.convert(event, AgUiEvent)
+    assert event.keys() <= {"type", *(field.encode_name for field in msgspec.structs.fields(read))}, event
 
 
 class Ordering:
@@ -140,6 +148,7 @@ class Overheard(httpx.AsyncHTTPTransport):
             self.count += 1
             ordering = Ordering()
             for event in events:
+                assert_declared(event)
                 if "protocolVersion" in events[0] or '"binary"' not in str(event.get("messages")).replace("'", '"'):
                     assert_official(event)  # files in messages are told to 0.x as 0.x knew them
                 ordering.take(event)

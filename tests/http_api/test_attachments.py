@@ -17,8 +17,7 @@ from http_api.doors import KEYS, Doors, a_body, assert_problem, open_doors
 from images.pictures import SECRET, picture, telling
 from loopback import NO_TLS
 from paddock.rules.access.artifacts import NewArtifact
-from paddock.rules.cluster.signing import SigningKeys
-from paddock.rules.conversations.attachment_urls import Owner, read_address
+from paddock.rules.conversations.attachment_urls import Owner, SigningKeys, read_address
 from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.values import replace
 

@@ -8,9 +8,8 @@ from http_api.doors import a_body, assert_problem, open_doors
 from http_api.ordering import events_in
 from http_api.test_auth import CountedKeys, a_scope
 from paddock.host.people.principals import DEV
-from paddock.http_api.edge.auth import Auth
+from paddock.http_api.edge.auth import MAX_CALLERS, Auth, CallerLimits
 from paddock.http_api.edge.cors import SAID_AT_MOST
-from paddock.http_api.edge.limits import MAX_CALLERS, CallerLimits
 from paddock.rules.errors import HostError
 
 pytestmark = pytest.mark.anyio

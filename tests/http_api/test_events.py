@@ -16,7 +16,7 @@ from http_api.test_openapi import check, described
 from images.pictures import picture
 from paddock.http_api.native.events import LARGE_AT_ONCE
 from paddock.ports.platforms import Posted
-from paddock.rules.agents.platform_specs import PlatformSpec
+from paddock.rules.agents.specs import PlatformSpec
 from paddock.rules.platforms.webhook_signatures import headers_for, key_of
 from paddock.rules.run.input import MAX_BODY_BYTES
 from paddock_sdk.client import File, NotSignedError, Platform, RefusedError

@@ -12,8 +12,8 @@ from host.scripted import AtRunner
 from http_api.doors import Doors, a_body, assert_problem, open_doors
 from paddock.host.calls.transcript_items import item_of
 from paddock.host.keeping.retention import Retention
+from paddock.http_api.ag_ui.connect import snapshot
 from paddock.http_api.ag_ui.events import Peer
-from paddock.http_api.ag_ui.snapshot import snapshot
 from paddock.rules.log.retention import DAY, Periods
 
 pytestmark = pytest.mark.anyio

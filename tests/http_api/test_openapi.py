@@ -10,14 +10,12 @@ import pytest
 from openapi_spec_validator import validate
 from starlette.routing import Route
 
+from http_api.described import DOCUMENT, OPERATIONS, Described
 from http_api.doors import Doors, a_body, open_doors
 from paddock.http_api.admin.console import ASSETS
-from paddock.http_api.api_description.document import OPERATIONS, openapi
-from paddock.http_api.api_description.examples import BY_NAME, DOT
-from paddock.http_api.api_description.words import Operation
+from paddock.http_api.native.attachments import DOT
 
 pytestmark = pytest.mark.anyio
-DOCUMENT = openapi("test")
 FORMATS = jsonschema.FormatChecker()
 
 
@@ -55,13 +53,11 @@ async def test_every_route_is_described_and_nothing_else_is() -> None:
 
 @pytest.mark.spec("http/openapi")
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: f"{one.method} {one.path}")
-def test_everything_asked_for_and_answered_has_an_example_that_its_schema_allows(operation: Operation) -> None:
-    about = DOCUMENT["paths"][operation.path][operation.method.lower()]
-    for where, said in said_in(about):
+def test_everything_asked_for_and_answered_has_an_example_that_its_schema_allows(operation: Described) -> None:
+    for where, said in said_in(operation.about):
         assert "example" in said, f"{where} has no example"
         check(said["schema"], said["example"])
-    names = set(re.findall(r"{(\w+)}", operation.path))
-    assert names == {one.name for one in operation.parameters if one.place == "path"}
+    assert operation.named == operation.parameters("path")
 
 
 def said_in(about: Any) -> Iterator[tuple[str, Any]]:
@@ -72,11 +68,6 @@ def said_in(about: Any) -> Iterator[tuple[str, Any]]:
     for where, said in {"the body": about.get("requestBody", {}), **answers}.items():
         for form, content in said.get("content", {}).items():
             yield f"{where} as {form}", content
-
-
-@pytest.mark.spec("http/openapi")
-def test_no_example_is_kept_for_a_parameter_that_nobody_has() -> None:
-    assert set(BY_NAME) <= {one.name for operation in OPERATIONS for one in operation.parameters}
 
 
 @pytest.mark.spec("http/openapi")

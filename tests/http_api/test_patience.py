@@ -12,9 +12,8 @@ import structlog
 
 from http_api.doors import a_body, assert_problem, open_doors
 from http_api.test_connection import DOOR, Socket, a_socket
+from paddock.http_api.edge.bounds import Arriving, Crowd, Patience
 from paddock.http_api.edge.connection import Connection
-from paddock.http_api.edge.crowd import Crowd
-from paddock.http_api.edge.patience import Arriving, Patience
 
 pytestmark = pytest.mark.anyio
 SHORT = Patience(head_seconds=0.2, body_seconds=0.2, look_seconds=0.05)

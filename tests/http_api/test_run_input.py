@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.http_api.native.time_zones import is_time_zone
+from paddock.host.zones import is_time_zone
 from paddock.rules.errors import ErrorCode
 from paddock.rules.run.input import NativeInput, Problem, World, body_hash, read_run_input, with_attachments
-from paddock.rules.schedule.client_time import is_rfc3339
+from paddock.rules.schedule.time_zones import is_rfc3339
 
 Body = dict[str, Any]
 THREAD = "550e8400-e29b-41d4-a716-446655440000"

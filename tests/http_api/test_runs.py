@@ -12,7 +12,7 @@ from http_api.doors import Doors, a_body, assert_problem, open_doors
 from http_api.facts import events_of
 from http_api.frames import cursor_of, split
 from http_api.ordering import assert_official, assert_ordered
-from paddock.http_api.native.runs import iso
+from paddock.http_api.edge.shapes import iso
 from paddock.ports import Batch
 from paddock.rules.errors import StorageUnavailableError
 from stores import QuickStore

@@ -14,9 +14,8 @@ from paddock.host.streams.open_streams import OpenStreams
 from paddock.host.streams.tails import Entry, Follower
 from paddock.http_api.ag_ui.events import SPOKEN_KINDS
 from paddock.http_api.streams import stream
-from paddock.http_api.streams.cursors import Cursor
 from paddock.http_api.streams.run_streams import peer_of
-from paddock.http_api.streams.stream import RunStream
+from paddock.http_api.streams.stream import Cursor, RunStream
 from paddock.rules.access.credentials import HOST
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.session.facts import Fact

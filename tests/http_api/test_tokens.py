@@ -17,8 +17,7 @@ from joserfc.jwk import ECKey, OctKey, RSAKey
 from http_api.doors import assert_problem, open_doors
 from paddock.compose.doors import tokens_of
 from paddock.host.people.principals import Principal
-from paddock.http_api.edge.issuer_keys import RETRY_SECONDS, STALE_SECONDS, IssuerKeys
-from paddock.http_api.edge.tokens import TokenRules, Tokens
+from paddock.http_api.edge.tokens import RETRY_SECONDS, STALE_SECONDS, IssuerKeys, TokenRules, Tokens
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.settings import SettingsError, load
 from patience import at_most
@@ -252,7 +251,7 @@ async def test_keys_of_a_file_are_read_and_what_is_no_key_set_is_not(tmp_path: P
 
 
 async def test_an_issuer_that_never_answers_costs_seconds_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paddock.http_api.edge.issuer_keys.FETCH_SECONDS", 0.1)
+    monkeypatch.setattr("paddock.http_api.edge.tokens.FETCH_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         start = time.monotonic()
         with pytest.raises(HostError, match="cannot be read"):

@@ -244,7 +244,7 @@ async def test_a_button_counts_once_for_its_owner_and_for_a_day() -> None:
         for name, who in ((ref, bob), (ref[:-1] + "!", owner), ("nothing", owner), (f"{uuid.uuid4()}.x", owner)):
             assert (await press(doors, name, headers=who)).status_code == 404
         [door] = [one for one in doors.app.routes if getattr(one, "path", "").endswith("/ui-actions/{action}")]
-        actions = door.app._handler.__self__._actions  # pyright: ignore[reportAttributeAccessIssue]
+        actions = door.app._handler.door.actions  # pyright: ignore[reportAttributeAccessIssue]
         actions._clock = lambda: time.time() + 86_400
         gone = await press(doors, late, headers=owner)
         assert (gone.status_code, gone.json()["detail"][:28]) == (409, "this button does not count a")

@@ -9,7 +9,7 @@ import pytest
 
 from http_api.doors import assert_problem, open_doors
 from http_api.test_run_input import CLIENT_TIME, THREAD, USER, a_body, image, says, with_client_time, without
-from paddock.http_api.native.time_zones import is_time_zone
+from paddock.host.zones import is_time_zone
 from paddock.ports.attachments import AttachmentRef
 from paddock.rules.run.input import SENTENCES, NativeInput, Problem, World, read_run_input
 

@@ -25,9 +25,8 @@ from paddock.host.keeping.retention import Retention
 from paddock.ports import Store
 from paddock.rules.access.approvals import approval_for
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.log.chain import ERASED, bare, verify
+from paddock.rules.log.chain import ERASED, bare, is_salted, verify
 from paddock.rules.log.retention import DAY, Periods
-from paddock.rules.log.salting import is_salted
 from paddock.storage.files.local import FileBlobs
 from paddock.storage.files.verifying import look
 from paddock.storage.postgres import PostgresStore

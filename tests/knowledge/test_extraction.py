@@ -4,9 +4,9 @@ import pytest
 
 from knowledge.makers import a_docx, a_pdf, a_pdf_bomb, zipped
 from paddock.knowledge import formats
-from paddock.knowledge.extraction import extract
+from paddock.knowledge.formats import MAX_XML_BYTES
+from paddock.knowledge.ingest import extract
 from paddock.knowledge.reading import UnreadableError
-from paddock.knowledge.word import MAX_XML_BYTES
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.search.chunking import Section
 

@@ -15,8 +15,7 @@ from paddock.host.calls.tools import ToolCalls
 from paddock.host.runs.outcomes import Outcomes
 from paddock.images.cleaning import ChildPictures
 from paddock.tools.catalog import ToolCatalog
-from paddock.tools.functions import FunctionTool, FunctionTools
-from paddock.tools.signatures import signature_of
+from paddock.tools.functions import FunctionTool, FunctionTools, signature_of
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,9 @@ from models.test_providers import APIS, KEY, asking, spec_for
 from paddock.models import remote
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import load_models
-from paddock.rules.agents.model_specs import ModelSpec
+from paddock.rules.agents.specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.retries import pause_before
+from paddock.rules.run.restart import pause_before
 from paddock.rules.values import replace
 from patience import at_most
 

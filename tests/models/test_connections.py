@@ -16,7 +16,7 @@ from paddock.models.connections import proxy_for
 from paddock.models.loading import load_models
 from paddock.models.openai_chat import OpenAIChatModel
 from paddock.models.remote import joined
-from paddock.models.wire.speaking import ServerSaidError
+from paddock.models.wire import ServerSaidError
 from paddock.ports.models import ModelPiece
 
 pytestmark = pytest.mark.anyio

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from paddock.models.demo import DemoModel
-from paddock.models.demo_counting import LAST, PACE
-from paddock.models.demo_rules import answer
-from paddock.models.demo_words import likeness, vector
 from paddock.ports.models import ModelCall
 from paddock.rules.errors import HostError
 from paddock.tools.builtin import calculate
+from paddock_demo.answers import LAST, PACE, answer
+from paddock_demo.words import likeness, vector
 from paddock_sdk.protocol.messages import LLMTool, Message
 from patience import at_most
 

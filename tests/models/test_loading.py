@@ -10,7 +10,7 @@ from model_server import model_server
 from paddock import settings
 from paddock.models.keys import Key, MissingKeyError
 from paddock.models.loading import ModelSettingsError, found_models, load_models
-from paddock.rules.agents.model_specs import ModelSpec
+from paddock.rules.agents.specs import ModelSpec
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "models.md").read_text()
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from paddock.models.demo_rules import answer
+from paddock_demo.answers import answer
 
 MODEL: dict[str, Any] = {"model_id": "demo", "operations": ["invoke", "stream"], "context_window": 32_768}
 NUMBERS = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required": ["a", "b"]}
@@ -25,8 +25,7 @@ def demo(asked: list[Any]) -> Callable[[Any], list[Any]]:
             {"id": one.call_id, "function": {"name": one.name, "arguments": one.arguments}} for one in said.tool_calls
         ]
         chunk: dict[str, Any] = {"content": said.content, "is_final": True, **({"tool_calls": calls} if calls else {})}
-        assert said.usage is not None
-        return [{"chunk": chunk, "usage": {"total_tokens": said.usage.total_tokens}}]
+        return [{"chunk": chunk, "usage": {"total_tokens": said.prompt_tokens + said.completion_tokens}}]
 
     return stream
 

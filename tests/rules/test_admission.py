@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.rules.access.admission import admits, next_in_line
+from paddock.rules.access.limits import admits, next_in_line
 
 
 @pytest.mark.parametrize(

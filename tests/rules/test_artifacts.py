@@ -10,7 +10,7 @@ from paddock.rules.access.areas import area_key
 from paddock.rules.access.artifacts import may_publish, may_read, safe_name
 from paddock.rules.access.permissions import Grant, RunScope, state_key
 from paddock.rules.rows.rows import ArtifactRow
-from paddock.rules.search.prefixes import after_prefix
+from paddock.rules.search.tokens import after_prefix
 
 NOW = 50.0
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.cluster.signing import SigningKeys
 from paddock.rules.conversations.attachment_urls import (
     Owner,
+    SigningKeys,
     Upload,
     counts,
     granted_upload,

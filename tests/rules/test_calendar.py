@@ -6,7 +6,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from paddock.rules.schedule.calendar import CalendarError, Event, Occurrence, check_event, occurrences, overlapping
+from paddock.rules.schedule.calendar import (
+    CalendarError,
+    CalendarEvent,
+    Occurrence,
+    check_event,
+    occurrences,
+    overlapping,
+)
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -15,11 +22,11 @@ def at(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def an_event(start: str, end: str = "", zone: ZoneInfo = BERLIN, **more: Any) -> Event:
-    return check_event(Event("x", zone.key, start, end, **more), zone)
+def an_event(start: str, end: str = "", zone: ZoneInfo = BERLIN, **more: Any) -> CalendarEvent:
+    return check_event(CalendarEvent("x", zone.key, start, end, **more), zone)
 
 
-def found(event: Event, since: str, until: str) -> list[tuple[str, str]]:
+def found(event: CalendarEvent, since: str, until: str) -> list[tuple[str, str]]:
     """Start and end in UTC."""
     zone = ZoneInfo(event.event_timezone)
     every = occurrences("e", event, zone, at(since), at(until))
@@ -94,7 +101,7 @@ def test_a_rule_ends_where_it_says() -> None:
 def test_what_is_wrong_is_said_with_what_to_write(given: dict[str, str], complaint: str) -> None:
     whole = {"title": "x", "event_timezone": "Europe/Berlin", "start": "2026-03-15T09:00", "end": ""}
     with pytest.raises(CalendarError) as refused:
-        check_event(Event(**(whole | given)), BERLIN)
+        check_event(CalendarEvent(**(whole | given)), BERLIN)
     assert complaint in str(refused.value)
 
 

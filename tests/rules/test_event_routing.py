@@ -3,7 +3,7 @@
 import pytest
 
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.platforms.event_routing import answering, answers
+from paddock.rules.run.events import answering, answers
 
 RULES = {"desk": ["message.received"], "door": ["group.*"], "all": ["friend.request_received", "group.member_joined"]}
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import paddock
-from paddock.rules.access.explain import SENTENCES
-from paddock.rules.access.reasons import CODES, FILLED, Coded, coded
+from paddock.rules.access.explain import CODES, FILLED, SENTENCES, Coded, coded
 from paddock.rules.errors import ErrorCode
 
 SOURCES = Path(paddock.__file__).parent

@@ -4,8 +4,7 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paddock.rules.platforms.deliveries import DELAYS, PARTS, after_failure, follows
-from paddock.rules.platforms.splitting import Unit, split
+from paddock.rules.platforms.deliveries import DELAYS, PARTS, Unit, after_failure, follows, split
 from paddock.rules.rows.rows import TranscriptRow
 from paddock.rules.run.context import RunInput
 from paddock.rules.run.events import RunEvent

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.http_api.native.time_zones import is_time_zone
+from paddock.host.zones import is_time_zone
 from paddock.rules.schedule.time_zones import day_of, day_start, event_zone
 
 ROOT = Path(__file__).parents[2]

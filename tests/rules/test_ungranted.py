@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from paddock.rules.access.gate import LOOKED_AT
+from paddock.rules.access.gate import CONTEXT, LOOKED_AT, permission_for, why_not
 from paddock.rules.access.permissions import OPENS, BindingPolicy, RunScope, allowance
-from paddock.rules.access.ungranted import CONTEXT, permission_for, why_not
 from paddock_sdk.protocol.manifest import AgentRunnerContextPolicy, AgentRunnerManifest
 from paddock_sdk.testing.grants import needed_for
 

@@ -13,8 +13,7 @@ import pytest
 
 from paddock.ports import Placement
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.runners.attached.attach import MAX_TOKENS_OF_ONE, TOKEN_SECONDS, AttachTokens
-from paddock.runners.attached.attached_runners import MAX_OF_ONE
+from paddock.runners.attached_runners import MAX_OF_ONE, MAX_TOKENS_OF_ONE, TOKEN_SECONDS, AttachTokens
 from paddock.runners.gateway import Gateway
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions, DynamicFormItemSchema
 from runners.house import FIXTURES, PYTHON, House, News, eventually, house, plugin

@@ -12,7 +12,7 @@ import structlog
 from paddock.ports import Caller
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.runners.wire import calls
-from paddock.runners.wire.connection import Connection, Limits, Peer
+from paddock.runners.wire.connection import RunnerConnection, RunnerPeer, WireLimits
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from runners.house import News, eventually
 
@@ -28,8 +28,8 @@ class Wire:
         self.open = anyio.Event()
         self.problem: Exception | None = None
         self.answer: Mapping[str, Any] = {"value": 1}
-        peer = Peer(self, Caller("test/wire", "wire#1"), self.handle, self.kill, limits=Limits(**limits))
-        self.connection = Connection(peer)
+        peer = RunnerPeer(self, Caller("test/wire", "wire#1"), self.handle, self.kill, limits=WireLimits(**limits))
+        self.connection = RunnerConnection(peer)
 
     def send(self, line: bytes) -> None:
         self.sent.append(json.loads(line))

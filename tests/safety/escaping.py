@@ -24,7 +24,7 @@ import paddock_sdk
 from paddock.confinement.homes import Homes
 from paddock.ports import ANYWHERE, Placement
 from paddock.runners.installed.plugins import Place, Plugin
-from paddock.runners.processes.isolation import PIDS, Ground, sandbox_of
+from paddock.runners.processes.isolation import PIDS, ConfinementSetup, sandbox_of
 from runners.house import FIXTURES, PYTHON, House, News, house, plugin
 from safety.escaping_ways import CONTROL
 
@@ -121,7 +121,7 @@ async def asked(here: House, text: str, name: str = "nasty", placement: Placemen
 def seen_by(hostile: Plugin, data: Path, place: Place) -> list[tuple[str, str]]:
     """The list of what such a process sees, as the host has it."""
     command = (PYTHON, *hostile.command[1:])
-    ground = Ground(Homes(data / "runners"), data)
+    ground = ConfinementSetup(Homes(data / "runners"), data)
     return [(one.path, one.kind) for one in sandbox_of(hostile, command, ground, place).seen()]
 
 

@@ -83,7 +83,7 @@ def test_a_plugin_at_l1_with_network_reaches_the_network_and_nothing_else(
 
 SOCKETS = """
 import ctypes, socket, struct
-from paddock.confinement.syscalls import call_filter
+from paddock.confinement.limits import call_filter
 calls = call_filter(unix=False)
 program = ctypes.create_string_buffer(calls, len(calls))
 libc = ctypes.CDLL(None)

@@ -4,8 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from paddock.rules.agents.model_specs import ModelSpec
-from paddock.rules.agents.platform_specs import PlatformSpec
+from paddock.rules.agents.specs import ModelSpec, PlatformSpec
 from paddock_sdk.client import wire
 
 TOP = Path(__file__).parents[2]
@@ -30,8 +29,8 @@ KNOWN = {
     "paddock/platforms/webhooks.py": "a type; the client is made by outbound",
     "paddock_sdk/endpoint.py": "the host's own socket, at L1",
     "paddock/models/loading.py": "an Ollama on this machine, found at start",
-    "paddock/http_api/edge/issuer_keys.py": "keys of the issuer: settings",
-    "paddock/http_api/admin/attach_relay.py": "another host of the cluster: from the database",
+    "paddock/http_api/edge/tokens.py": "keys of the issuer: settings",
+    "paddock/http_api/admin/attach.py": "another host of the cluster: from the database",
     "paddock/cli/plugin_work/dev.py": "whoever runs the command",
     "paddock/cli/plugin_work/dev_cluster.py": "whoever runs the command",
     "paddock_sdk/client/wire.py": "whoever runs the client",

@@ -8,9 +8,8 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from http_api.described import JSON, OPERATIONS, SSE, Described
 from http_api.doors import Doors, a_body, open_doors
-from paddock.http_api.api_description.document import OPERATIONS
-from paddock.http_api.api_description.words import JSON, SSE, Operation
 from safety.tenants import AGENT, Tenant
 from stores import QuickStore
 
@@ -22,12 +21,8 @@ MAKE = {
     ("PUT", "/api/v1/agents/{agent}"): "each workspace has its own names for agents",
 }
 """Operations by which the caller takes a name: for these there are tests of their own."""
-WITH_IDS = [
-    one
-    for one in OPERATIONS
-    if not one.public and NAMED & set(re.findall(r"{(\w+)}", one.path)) and (one.method, one.path) not in MAKE
-]
-ASKED = [one for one in OPERATIONS if any(parameter.name == "threadId" for parameter in one.parameters)]
+WITH_IDS = [one for one in OPERATIONS if not one.public and NAMED & one.named and (one.method, one.path) not in MAKE]
+ASKED = [one for one in OPERATIONS if "threadId" in one.parameters("query")]
 CLOSE = {"subtype": "SESSION_CLOSE"}
 CASE = {"ids": lambda one: f"{one.method} {one.path}"}
 
@@ -38,14 +33,13 @@ def unlike(real: str) -> str:
     return real[:-12] + digits[:12] if re.search(r"[0-9a-f-]{32}$", real) else f"nobody-{digits[:8]}"
 
 
-def path_of(operation: Operation, ids: dict[str, str]) -> str:
+def path_of(operation: Described, ids: dict[str, str]) -> str:
     return re.sub(r"{(\w+)}", lambda found: ids.get(found[1], "0199d2a5-1d50-7c3e-9b1f-0c9a5a7f4e10"), operation.path)
 
 
-def answer(caller: Tenant, operation: Operation, ids: dict[str, str], **query: str) -> tuple[int, str, Any]:
+def answer(caller: Tenant, operation: Described, ids: dict[str, str], **query: str) -> tuple[int, str, Any]:
     """Status, content type, and the shape of what was said; refusals word for word, but for the id itself."""
-    body = next((one.example for one in operation.body if one.media_type == JSON), None)
-    content = {} if body is None else {"json": _changed(body)}
+    content = {} if operation.body is None else {"json": _changed(operation.body)}
     with caller.client.stream(operation.method, path_of(operation, ids), params=query, **content) as said:
         kind = said.headers.get("content-type", "")
         if kind.startswith(SSE):
@@ -77,7 +71,7 @@ def _keys(value: Any) -> Any:
 
 @pytest.mark.spec("http/foreign-ids")
 @pytest.mark.parametrize("operation", WITH_IDS, **CASE)
-def test_a_foreign_id_looks_like_one_that_nobody_has(tenants: Two, operation: Operation) -> None:
+def test_a_foreign_id_looks_like_one_that_nobody_has(tenants: Two, operation: Described) -> None:
     caller, other = tenants
     before = other.seen()
     nobody = {name: unlike(real) for name, real in other.ids.items()}
@@ -89,7 +83,7 @@ def test_a_foreign_id_looks_like_one_that_nobody_has(tenants: Two, operation: Op
 
 @pytest.mark.spec("http/foreign-ids")
 @pytest.mark.parametrize("operation", ASKED, **CASE)
-def test_a_foreign_thread_in_a_query_looks_like_one_that_nobody_has(tenants: Two, operation: Operation) -> None:
+def test_a_foreign_thread_in_a_query_looks_like_one_that_nobody_has(tenants: Two, operation: Described) -> None:
     caller, other = tenants
     foreign, nobody = (answer(caller, operation, caller.ids, threadId=one) for one in _threads(other))
     assert foreign == nobody
@@ -105,7 +99,7 @@ def test_a_thread_of_another_workspace_is_not_opened_and_not_shown(tenants: Two,
     caller, other = tenants
     before, thread = other.seen(), other.ids["thread"]
     operation = next(one for one in OPERATIONS if (one.method, one.path) == ("POST", f"/api/v1/agent/{path}"))
-    body = _changed(operation.body[0].example) | ({} if "{" in path else {"threadId": thread})
+    body = _changed(operation.body) | ({} if "{" in path else {"threadId": thread})
     said = caller.client.post(path_of(operation, other.ids), json=body)
     unknown = caller.client.get(f"/api/v1/agent/sessions/{unlike(thread)}")
     assert (said.status_code, said.json()) == (404, unknown.json())  # word for word what a missing one gets
@@ -153,7 +147,7 @@ def test_a_foreign_thread_that_is_over_is_refused_like_a_live_one(tenants: Two, 
     operation = next(one for one in OPERATIONS if (one.method, one.path) == ("POST", f"/api/v1/agent/{path}"))
     said: list[tuple[int, Any]] = []
     for thread in (ended(other, how), other.ids["thread"]):
-        body = _changed(operation.body[0].example) | ({} if "{" in path else {"threadId": thread})
+        body = _changed(operation.body) | ({} if "{" in path else {"threadId": thread})
         got = caller.client.post(path_of(operation, {**other.ids, "thread": thread}), json=body)
         said.append((got.status_code, got.json()))
     assert said[0] == said[1]

@@ -12,25 +12,25 @@ from starlette.requests import Request
 from paddock.host.automation.calendar_export import as_ics
 from paddock.host.calls.content_types import HEAD_BYTES, content_type
 from paddock.host.session import titles
-from paddock.http_api.edge.bodies import read_body
+from paddock.http_api.edge.requests import read_body
 from paddock.http_api.edge.tokens import TokenRules, Tokens
 from paddock.knowledge.formats import sections_of
-from paddock.models import demo_rules, demo_sums, demo_tools
 from paddock.rules.agents import config as agent_config
 from paddock.rules.agents.addresses import without_secrets
 from paddock.rules.conversations import naming
-from paddock.rules.platforms.splitting import split
-from paddock.rules.rows.calendar import CalendarEventRow
+from paddock.rules.platforms.deliveries import split
+from paddock.rules.rows.automation import CalendarEventRow
 from paddock.rules.run.input import decode_object, holds_more_values
 from paddock.rules.schedule import schedule
-from paddock.rules.schedule.calendar import Event, to_body
+from paddock.rules.schedule.calendar import CalendarEvent, to_body
 from paddock.rules.schedule.schedule import Schedule
 from paddock.rules.search.chunking import Section, chunks_of
 from paddock.rules.search.thread_search import MAX_QUERY, snippet, thread_phrases
 from paddock.rules.search.tokens import matches, phrases_of, tokens_of
 from paddock.rules.ui_schema import DEFAULT, compile_hints
 from paddock.runners.wire import frames
-from paddock.tools import mcp_http
+from paddock.tools import mcp_transports
+from paddock_demo import answers, tools
 from paddock_sdk.protocol.manifest import DynamicFormItemSchema
 from paddock_sdk.protocol.messages import LLMTool, Message
 from safety.growth import Case, in_a_child, problem_of
@@ -52,7 +52,7 @@ A_TOOL = LLMTool(
 
 
 def ask_demo(text: str) -> object:
-    return demo_rules.answer([Message(role="user", content=text)], [A_TOOL] * 20)
+    return answers.answer([Message(role="user", content=text)], [A_TOOL] * 20)
 
 
 def read_pieces(pieces: list[bytes]) -> object:
@@ -79,7 +79,7 @@ def read_events(pieces: list[bytes]) -> object:
             yield piece
 
     async def read() -> int:
-        return sum([len(piece) async for piece in mcp_http._events(received())])
+        return sum([len(piece) async for piece in mcp_transports._events(received())])
 
     return asyncio.run(read())
 
@@ -97,7 +97,9 @@ def a_calendar(events: int, text: str, **more: str) -> list[CalendarEventRow]:
     first = {"start": "2026-11-18T10:00:00", "end": "2026-11-18T11:00:00"}
     rows: list[CalendarEventRow] = []
     for number in range(events):
-        event = Event(text[:200], zones[number % len(zones)], **first, location=text[:300], description=text, **more)
+        event = CalendarEvent(
+            text[:200], zones[number % len(zones)], **first, location=text[:300], description=text, **more
+        )
         rows.append(CalendarEventRow(f"e{number}", "w", "u", to_body(event), bool(event.rrule), 1.0, None, 1.0, 1.0))
     return rows
 
@@ -206,10 +208,10 @@ CASES: dict[str, Case] = {
     "demo: what is told": Case(lambda n: "my a is my a is " * (n // 16), ask_demo, QUESTION),
     "demo: quotes": Case(lambda n: "find note '" + '"' * n, ask_demo, QUESTION),
     "demo: a tool's parameter": Case(lambda n: "find note title" + " =" * (n // 2), ask_demo, QUESTION),
-    "demo: brackets": Case(lambda n: "(" * n, demo_sums.sum_in, demo_sums.LONGEST),
-    "demo: a sum": Case(lambda n: "1 + " * (n // 4) + "x", demo_sums.sum_in, demo_sums.LONGEST),
-    "demo: a sum of space": Case(lambda n: "%\u3000" * (n // 2), demo_sums.sum_in, demo_sums.LONGEST),
-    "demo: tools called by name": Case(lambda n: "call a\n" * (n // 7) + "x", demo_tools.ordered, demo_rules.READ),
+    "demo: brackets": Case(lambda n: "(" * n, tools.sum_in, tools.LONGEST),
+    "demo: a sum": Case(lambda n: "1 + " * (n // 4) + "x", tools.sum_in, tools.LONGEST),
+    "demo: a sum of space": Case(lambda n: "%\u3000" * (n // 2), tools.sum_in, tools.LONGEST),
+    "demo: tools called by name": Case(lambda n: "call a\n" * (n // 7) + "x", tools.ordered, answers.READ),
     "rrule: a day that never comes, by the year": of("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"),
     "rrule: a day that never comes, by the month": of("FREQ=MONTHLY;BYMONTH=2;BYMONTHDAY=30"),
     "rrule: a place that is never reached": of("FREQ=MONTHLY;BYSETPOS=300;BYDAY=MO"),
@@ -245,18 +247,18 @@ def test_work_grows_no_faster_than_what_strangers_write(name: str) -> None:
 # --- regular expressions ----------------------------------------------------------------------------------------------
 
 SHORT = {
-    "paddock.models.demo_sums:_LOOSE": demo_sums.LONGEST,
-    "paddock.models.demo_sums:_TIGHT": demo_sums.LONGEST,
-    "paddock.models.demo_sums:_AFTER": demo_sums.LONGEST,
-    "paddock.models.demo_memory:_STATED": demo_rules.READ,
+    "paddock_demo.tools:_LOOSE": tools.LONGEST,
+    "paddock_demo.tools:_TIGHT": tools.LONGEST,
+    "paddock_demo.tools:_AFTER": tools.LONGEST,
+    "paddock_demo.answers:_STATED": answers.READ,
 }
 """Patterns that only ever see texts of at most so many characters."""
-ONLY = {"paddock.rules.access.reasons:_FILLED": ("fullmatch",)}
+ONLY = {"paddock.rules.access.explain:_FILLED": ("fullmatch",)}
 """How patterns are used where their module does not say it beside their name."""
 PUT_TOGETHER = {
-    "paddock.models.demo_sums:sum_in": "demo: a sum",
-    "paddock.models.demo_tools:_Source._string": "demo: a tool's parameter",
-    "paddock.models.demo_tools:_Source._after_name": "demo: one word",
+    "paddock_demo.tools:sum_in": "demo: a sum",
+    "paddock_demo.tools:_Source._string": "demo: a tool's parameter",
+    "paddock_demo.tools:_Source._after_name": "demo: one word",
     "paddock.rules.search.thread_search:_pattern": "search: what is shown",
 }
 """Patterns that are made from what is known only then, each with the case above that attacks it."""

@@ -11,7 +11,7 @@ from model_server import ModelServer, model_server
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import load_models
 from paddock.ports.models import ModelCall
-from paddock.rules.agents.model_specs import ModelSpec
+from paddock.rules.agents.specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock_sdk.protocol.messages import Message
 

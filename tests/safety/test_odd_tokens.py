@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.http_api.edge.issuer_keys import IssuerKeys
+from paddock.http_api.edge.tokens import IssuerKeys
 from paddock.rules.errors import ErrorCode, HostError
 from walk.hosts import HostProcess
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from http_api.described import DOCUMENT
 from http_api.doors import open_doors
 from paddock.host.calls.host_calls import read_params
-from paddock.http_api.api_description.document import openapi
 from paddock.rules.errors import HostError
 from paddock_sdk import AgentRunner, completed
 from paddock_sdk.causes import cause_of
@@ -50,7 +50,7 @@ def bodies_of(operation: dict[str, Any], schemas: dict[str, Any]) -> Iterator[An
 
 
 async def test_every_refusal_at_every_door_is_a_sentence() -> None:
-    document = openapi("1")
+    document = DOCUMENT
     schemas, wrong, seen = document["components"]["schemas"], dict[str, str](), 0
     async with open_doors() as doors:
         for path, methods in document["paths"].items():

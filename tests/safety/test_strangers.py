@@ -12,8 +12,7 @@ from http_api.doors import Doors, a_body, open_doors
 from http_api.test_connection import DOOR, Socket, a_socket
 from http_api.test_patience import refused, until
 from paddock.host.keeping.audit import Audit
-from paddock.http_api.edge.crowd import Crowd
-from paddock.http_api.edge.patience import PATIENCE
+from paddock.http_api.edge.bounds import PATIENCE, Crowd
 from paddock.http_api.edge.slow_clients import SENT_AHEAD
 from paddock.rules.rows.rows import AuditRow
 from stores import QuickStore

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paddock.rules.session.bus import MessageItem, on_message
-from paddock.rules.session.context import session_context
 from paddock.rules.session.decide import Decision, step
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.invariants import violations
@@ -32,7 +31,7 @@ from paddock.rules.session.messages import (
     RunGranted,
     SteeringTaken,
 )
-from paddock.rules.session.state import SessionState
+from paddock.rules.session.state import SessionState, session_context
 
 _SENT = re.compile(r"When (\S+) sends (\w+)(?::(\w+))?((?: \w+=\S+)*)(?: (\{.*\}))?$")
 _WAIT = re.compile(r"When the wait for (\w+) of (\S+) is over$")

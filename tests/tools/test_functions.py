@@ -15,9 +15,8 @@ from pydantic import BaseModel, Field
 from paddock.ports.tools import ToolFile, ToolUse
 from paddock.tools import builtin, functions
 from paddock.tools.catalog import ToolCatalog
-from paddock.tools.functions import FunctionTool, FunctionTools
+from paddock.tools.functions import FunctionTool, FunctionTools, ToolDefinitionError, signature_of
 from paddock.tools.loading import load_tools, tools_in
-from paddock.tools.signatures import ToolDefinitionError, signature_of
 
 pytestmark = pytest.mark.anyio
 

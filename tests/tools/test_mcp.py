@@ -18,10 +18,10 @@ from pydantic import ValidationError
 
 from loopback import free_port
 from paddock.ports.tools import ToolAnswer, ToolFile, ToolUse
-from paddock.rules.agents.mcp_specs import McpServerSpec, tool_name
+from paddock.rules.agents.specs import McpServerSpec, tool_name
 from paddock.tools import mcp_server
+from paddock.tools.functions import ToolDefinitionError
 from paddock.tools.mcp import McpTools
-from paddock.tools.signatures import ToolDefinitionError
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ import { Confirm, JsonView, Notice, ProblemNotice, Status } from "../ui/parts";
 import { go, toAgent } from "../ui/router";
 import { useWords } from "../words";
 import type { WordKey } from "../words/en";
-import type { RunnerEntry } from "./AgentsPage";
+import type { RunnerEntry } from "../api/shapes";
 import { ConfigForm, readSchema, Several, type Offers } from "./ConfigForm";
 import { changed, draftOf, modeOf, namedIn, toSend, withRunner, withUnread, type Definition, type Draft } from "./draft";
 

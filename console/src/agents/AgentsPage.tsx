@@ -10,16 +10,7 @@ import { toAgent, toNewWith } from "../ui/router";
 import { useWords } from "../words";
 import { en, type WordKey } from "../words/en";
 import { AgentEditor, type Outcome } from "./AgentEditor";
-
-export interface RunnerEntry {
-  runnerId: string;
-  plugin: string;
-  state: string;
-  isolation?: string;
-  detail?: string;
-  pid?: number;
-  manifest?: Record<string, unknown>;
-}
+import type { RunnerEntry } from "../api/shapes";
 
 export default function AgentsPage({ agent }: { agent: string | null }) {
   const { t } = useWords();

@@ -3,18 +3,15 @@ import { useCallback, useEffect, useState } from "react";
 import { get, type Problem } from "../api/client";
 import type { SessionEntry } from "../api/shapes";
 import { asProblem } from "../ui/data";
+import type { SessionList as Page } from "../api/types";
+
+export type { Page };
 
 export const MOST_LETTERS = 200;
 const PAUSE = 200;
 const PAGE = 30;
 /** While the host is still putting old conversations into its index, or cannot be reached. */
 const LOOK_AGAIN = 1_500;
-
-export interface Page {
-  sessions: SessionEntry[];
-  next: number | null;
-  complete?: boolean;
-}
 
 export interface Found extends Page {
   /** What `sessions` answer; null before the first answer. */

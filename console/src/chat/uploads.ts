@@ -5,6 +5,7 @@ import { newId } from "../ui/anywhere";
 import { asProblem, sentence } from "../ui/data";
 import { useWords } from "../words";
 import type { Upload } from "./send";
+import type { Attachment as Stored } from "../api/types";
 
 const MOST = 3;
 
@@ -14,13 +15,6 @@ interface Preview {
   preview: string;
   uploaded: Upload | null;
 }
-interface Stored {
-  attachmentId: string;
-  url?: string;
-  readUrl?: string;
-  mimeType: string;
-}
-
 export interface Uploads {
   previews: Preview[];
   uploads: Upload[];
@@ -79,5 +73,5 @@ async function uploadImage(file: File): Promise<Upload> {
   const form = new FormData();
   form.append("file", file, file.name);
   const stored = await upload<Stored>("/api/v1/agent/attachments", form);
-  return { id: stored.attachmentId, name: file.name, mimeType: stored.mimeType, url: stored.url ?? stored.readUrl ?? "" };
+  return { id: stored.attachmentId, name: file.name, mimeType: stored.mimeType ?? file.type, url: stored.url ?? "" };
 }

@@ -9,20 +9,8 @@ import { toRun, toThread } from "../ui/router";
 import { useWords } from "../words";
 import { useAttempts } from "./attempts";
 import { Listing } from "./table";
+import type { Automation } from "../api/shapes";
 
-interface Automation {
-  jobId: string;
-  threadId: string;
-  name: string;
-  prompt: string;
-  agentId?: string | null;
-  cron?: string;
-  rrule?: string;
-  timeZone: string;
-  enabled: boolean;
-  nextAt: string | null;
-  upcoming: string[];
-}
 const pathOf = (job: Automation) => `/api/v1/automations/${encodeURIComponent(job.jobId)}`;
 
 export function AutomationsPart() {

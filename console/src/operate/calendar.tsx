@@ -5,20 +5,8 @@ import { asProblem, sentence, useLoaded } from "../ui/data";
 import { useKept } from "../ui/kept";
 import { Empty, Notice, ProblemNotice } from "../ui/parts";
 import { useWords } from "../words";
+import type { CalendarOccurrence as Entry } from "../api/shapes";
 
-interface Entry {
-  eventId: string;
-  title: string;
-  start: string;
-  end: string;
-  allDay: boolean;
-  eventTimezone: string;
-  startsAt: string;
-  endsAt: string;
-  rrule?: string;
-  description?: string;
-  location?: string;
-}
 const SPANS = [7, 30, 90] as const;
 
 export function CalendarPart() {

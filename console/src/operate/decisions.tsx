@@ -1,7 +1,7 @@
 /** Approvals that wait, and the trail of everything that was decided. */
 import { useState } from "react";
 import { get } from "../api/client";
-import type { Approval } from "../api/shapes";
+import type { Approval, AuditedDecision as Decision } from "../api/shapes";
 import { ApprovalCard } from "../chat/Questions";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { useKept } from "../ui/kept";
@@ -33,18 +33,6 @@ function Resource({ name }: { name: string }) {
 
 const RESULTS = ["allowed", "unauthorized", "not_found", "invalid_argument", "rate_limited", "payload_too_large", "deadline_exceeded", "runtime_error"] as const;
 
-interface Decision {
-  number: number;
-  time: string;
-  actor: string;
-  action: string;
-  resource: string;
-  result: string;
-  reason: string;
-  reasonCode?: string;
-  reasonParams?: Record<string, string>;
-  taskId?: string;
-}
 type Page = { decisions: Decision[]; next: string | null };
 
 export function AuditPart() {

@@ -8,20 +8,8 @@ import { useWords } from "../words";
 import type { WordKey } from "../words/en";
 import { useAttempts } from "./attempts";
 import { Listing } from "./table";
+import type { Delivery } from "../api/shapes";
 
-interface Delivery {
-  deliveryId: string;
-  platform: string;
-  type: string;
-  threadId: string;
-  taskId: string;
-  status: "pending" | "delivered" | "dead";
-  attempts: number;
-  detail?: string;
-  dueAt?: string;
-  createdAt: string;
-  endedAt?: string;
-}
 const STATUSES = ["", "pending", "delivered", "dead"] as const;
 
 export function DeliveriesPart() {

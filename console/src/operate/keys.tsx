@@ -7,25 +7,10 @@ import { CodeBlock } from "../ui/Markdown";
 import { Confirm, Notice } from "../ui/parts";
 import { useWords } from "../words";
 import { Listing } from "./table";
+import type { KeyEntry as Key, TakenOver as Taken } from "../api/shapes";
+import type { LeftByDev as Waiting } from "../api/types";
 
-interface Key {
-  keyId: string;
-  workspace: string;
-  user: string;
-  role: string;
-  createdAt?: string;
-  revokedAt?: string;
-}
 
-interface Waiting {
-  conversations: number;
-  automations: number;
-}
-interface Taken {
-  conversations: number;
-  busy: number;
-  left: number;
-}
 type Choice = "take" | "leave";
 
 /** Conversations that stay because something goes on in them. */

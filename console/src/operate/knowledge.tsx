@@ -8,25 +8,8 @@ import { Icon } from "../ui/icons";
 import { Empty, Notice, ProblemNotice, Status } from "../ui/parts";
 import { useWords } from "../words";
 import { useAttempts } from "./attempts";
+import type { Base, Document, IngestJob as Job } from "../api/shapes";
 
-interface Base {
-  kbId: string;
-  name?: string;
-  description?: string;
-}
-interface Document {
-  documentId: string;
-  name: string;
-}
-interface Job {
-  jobId: string;
-  kbId: string;
-  name: string;
-  status: string;
-  done: number;
-  total: number;
-  message?: string;
-}
 
 export function KnowledgePart() {
   const { t } = useWords();

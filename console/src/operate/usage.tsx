@@ -7,43 +7,8 @@ import { useWords } from "../words";
 import { costInWords, secondsInWords } from "../words/said";
 import { Chart, type Bar } from "./chart";
 import { Listing } from "./table";
+import type { UsageEntry as Line, UsageReport as Usage } from "../api/types";
 
-interface Line {
-  start: string;
-  agentId: string;
-  modelId: string;
-  modelCalls: number;
-  totalTokens: number;
-  cost: number | null;
-  unpricedCalls?: number;
-}
-interface Counted {
-  runs: number;
-  completed: number;
-  failed: number;
-  cancelled: number;
-  medianSeconds?: number;
-  p95Seconds?: number;
-}
-interface Pace extends Counted {
-  start: string;
-}
-interface Spender {
-  userId: string;
-  modelCalls: number;
-  totalTokens: number;
-  cost: number | null;
-  unpricedCalls?: number;
-}
-interface Usage {
-  since: string;
-  everySeconds: number;
-  usage: Line[];
-  runs: Pace[];
-  /** All of the span together. */
-  total: Counted;
-  people?: Spender[];
-}
 const SPANS = ["day", "week", "month"] as const;
 
 export function UsagePart() {

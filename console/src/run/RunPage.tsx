@@ -15,10 +15,11 @@ import { Empty, endedByHost, Failure, JsonView, Notice, ProblemNotice, Status } 
 import { go, toRun, toThread } from "../ui/router";
 import { FileLink, FileView, ResultParts } from "../ui/StoredFile";
 import { useWords } from "../words";
-import { costInWords, whyInWords, type Reason } from "../words/said";
+import { costInWords, whyInWords } from "../words/said";
 import type { WordKey } from "../words/en";
 import { useNews } from "./live";
 import { differences, fileIn, filesTold, inputOf, KINDS, named, namesIn, tookOf, type EntryKind, type Grant, type Story, type StoryEntry } from "./story";
+import type { Explanation as Explained } from "../api/shapes";
 
 const SILENT_MS = 5_000;
 const BLIND_MS = 1_500;
@@ -164,13 +165,6 @@ function Allowed({ grant, run }: { grant: Grant; run: string }) {
       )}
     </section>
   );
-}
-
-interface Explained {
-  granted: boolean;
-  layer: string;
-  because: string[];
-  reasons?: Reason[];
 }
 
 /** Which layer decided about a host call, in words, asked for when somebody wants to know. */

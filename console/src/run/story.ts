@@ -1,17 +1,10 @@
 /** A run's story as the host tells it, and how two of them differ. Pure. */
-import type { RunEntry } from "../api/shapes";
+import type { RunEntry, StoryEntry } from "../api/shapes";
 import { asRecord, asText } from "../model/events";
 import { fileOf, partsOf, type StoredFile } from "../model/results";
 
+export type { StoryEntry };
 export type EntryKind = "event" | "process" | "state" | "decision" | "tool" | "model" | "artifact";
-export interface StoryEntry {
-  time: string;
-  kind: EntryKind;
-  name: string;
-  result?: string;
-  until?: string;
-  detail: Record<string, unknown>;
-}
 export interface Grant {
   actions?: string[];
   refused?: Record<string, string>;

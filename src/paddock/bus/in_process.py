@@ -10,7 +10,7 @@ MAX_BYTES = 1024 * 1024
 
 
 class Meeting:
-    """Where the buses of one process meet."""
+    """The listeners of all buses in one process."""
 
     def __init__(self) -> None:
         self.listeners: defaultdict[str, list[_Listener]] = defaultdict(list)

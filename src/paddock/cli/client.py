@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.hosting import presence
-from paddock.cli.program import command
+from paddock.cli.output import USAGE, CommandError, command
 from paddock_sdk.client import wire
 from paddock_sdk.client.wire import UNAVAILABLE, Event
 
@@ -66,7 +65,7 @@ class HostClient:
 
     @contextmanager
     def _in_our_words(self) -> Generator[None]:
-        """What went wrong, with what to do about it on the command line."""
+        """Raise the client's errors as CommandErrors with advice."""
         try:
             yield
         except wire.RefusedError as error:

@@ -4,9 +4,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from paddock.cli.failures import FAILED, USAGE, CommandError
-from paddock.cli.hosting.leaving import leave
+from paddock.cli.hosting.process import leave
 from paddock.cli.hosting.starting import plain_flags, start
+from paddock.cli.output import FAILED, USAGE, CommandError
 from paddock_sdk.causes import cause_of
 
 
@@ -16,7 +16,6 @@ def main() -> None:
 
 
 def _outcome(words: Sequence[str]) -> object:
-    """What to end with."""
     try:
         _do(words)
     except SystemExit as end:
@@ -86,7 +85,7 @@ def _exit_code(error: Exception) -> int:
 
 
 def _forget_output() -> None:
-    """What still waits and cannot be written must not end in a second complaint when Python leaves."""
+    """Flush or drop waiting output, so that Python does not complain a second time when it exits."""
     try:
         sys.stdout.flush()
     except OSError:

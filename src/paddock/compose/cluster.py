@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from paddock.bus.chosen import bus_at
+from paddock.bus import bus_at
 from paddock.host.cluster.forwarding import ClusterLink, Forwarding
 from paddock.host.cluster.membership import Membership
 from paddock.host.streams.live import Live

@@ -20,27 +20,24 @@ from paddock.host.people.overview import Overview
 from paddock.host.people.principals import Operators
 from paddock.host.runs.explanations import Explanations
 from paddock.host.runs.lookup import RunsView
-from paddock.http_api.admin.admin import AdminDoor
 from paddock.http_api.admin.agents import AgentsDoor
-from paddock.http_api.admin.allowances import AllowancesDoor
 from paddock.http_api.admin.attach import AttachDoor
 from paddock.http_api.admin.console import ConsoleDoor
 from paddock.http_api.admin.deliveries import DeliveriesDoor
-from paddock.http_api.admin.explain import ExplainDoor
+from paddock.http_api.admin.keys import KeysDoor
 from paddock.http_api.admin.knowledge import KnowledgeDoor
-from paddock.http_api.admin.metrics import MetricsDoor
-from paddock.http_api.admin.openapi import DescriptionDoor
 from paddock.http_api.admin.overview import OverviewDoor
 from paddock.http_api.admin.probes import Probes
+from paddock.http_api.admin.runners import RunnersDoor
 from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.door import AgUiDoor
 from paddock.http_api.ag_ui.input import AgUiLimits
+from paddock.http_api.description.door import DescriptionDoor
 from paddock.http_api.edge.app import ShortWay, create_app
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.issuer_keys import IssuerKeys
-from paddock.http_api.edge.routing import Door
-from paddock.http_api.edge.tokens import TokenRules, Tokens
-from paddock.http_api.native.approvals import ApprovalsDoor
+from paddock.http_api.edge.operations import Door
+from paddock.http_api.edge.tokens import IssuerKeys, TokenRules, Tokens
+from paddock.http_api.native.approvals import ApprovalsDoor, UiActionsDoor
 from paddock.http_api.native.attachments import AttachmentsDoor
 from paddock.http_api.native.automations import AutomationsDoor
 from paddock.http_api.native.branches import BranchesDoor
@@ -49,7 +46,6 @@ from paddock.http_api.native.events import EventsDoor
 from paddock.http_api.native.history import HistoryDoor
 from paddock.http_api.native.runs import RunsDoor
 from paddock.http_api.native.sessions import SessionsDoor
-from paddock.http_api.native.ui_actions import UiActionsDoor
 from paddock.http_api.native.users import UsersDoor
 from paddock.http_api.streams.run_streams import RunStreams
 from paddock.runners.gateway import Gateway
@@ -74,25 +70,28 @@ class Entrance:
 def application(rooms: Rooms, ready: Ready, metrics_page: MetricsPage, local_token: str | None) -> ShortWay:
     """All doors in one application. `local_token` lets the host's own command line in as administrator."""
     entrance, talks = _entrance(rooms, local_token), rooms.talks
+    native = RunsDoor(
+        auth=entrance.auth,
+        names=entrance.names,
+        history=entrance.history,
+        inbox=talks.inbox,
+        runs=entrance.runs,
+        streams=entrance.streams,
+        attachments=rooms.granted.attachments,
+        automations=talks.automations,
+    )
+    ag_ui = _ag_ui(rooms, entrance)
+    doors = [
+        *_talking(rooms, entrance),
+        *_outside(rooms, entrance),
+        *_administering(rooms, entrance),
+        Probes(auth=entrance.auth, ready=ready, numbers=metrics_page),
+        *_open_to_all(rooms),
+    ]
     return create_app(
-        ag_ui=_ag_ui(rooms, entrance),
-        native=RunsDoor(
-            auth=entrance.auth,
-            names=entrance.names,
-            history=entrance.history,
-            inbox=talks.inbox,
-            runs=entrance.runs,
-            streams=entrance.streams,
-            attachments=rooms.granted.attachments,
-            automations=talks.automations,
-        ),
-        doors=[
-            *_talking(rooms, entrance),
-            *_outside(rooms, entrance),
-            *_administering(rooms, entrance),
-            MetricsDoor(auth=entrance.auth, page=metrics_page),
-            *_open_to_all(rooms, ready),
-        ],
+        ag_ui=ag_ui,
+        native=native,
+        doors=[*doors, DescriptionDoor([native, ag_ui, *doors])],
         origins=rooms.ground.settings.cors_origins,
     )
 
@@ -194,20 +193,25 @@ def _administering(rooms: Rooms, entrance: Entrance) -> list[Door]:
     auth, names, note, store, clock = entrance.auth, entrance.names, ground.audit.soon, ground.store, ground.clock
     overview, resources, agents = Overview(store, clock, note=note), rooms.granted.of_workspaces, machinery.agents
     return [
-        ExplainDoor(auth=auth, names=names, overview=overview, explanations=Explanations(store, clock)),
-        AgentsDoor(auth=auth, agents=agents, health=upkeep.health, stored=rooms.talks.stored_agents, offers=resources),
-        AllowancesDoor(auth=auth, agents=agents, authority=machinery.runs.authority, clock=clock),
+        AgentsDoor(
+            auth=auth,
+            agents=agents,
+            health=upkeep.health,
+            stored=rooms.talks.stored_agents,
+            offers=resources,
+            authority=machinery.runs.authority,
+            clock=clock,
+        ),
         KnowledgeDoor(auth=auth, bases=rooms.granted.documents.bases, changed=resources.forget),
-        AdminDoor(
+        RunnersDoor(
             auth=auth,
             gateway=machinery.gateway,
             attaching=upkeep.attaching,
-            keys=store,
             note=note,
             claimed=partial(_is_claimed, machinery.gateway, agents),
-            taking_over=rooms.talks.taking_over,
         ),
-        OverviewDoor(auth=auth, names=names, overview=overview),
+        KeysDoor(auth=auth, keys=store, note=note, taking_over=rooms.talks.taking_over),
+        OverviewDoor(auth=auth, names=names, overview=overview, explanations=Explanations(store, clock)),
     ]
 
 
@@ -218,15 +222,13 @@ def _is_claimed(gateway: Gateway, agents: Agents, plugin: str) -> bool:
     )
 
 
-def _open_to_all(rooms: Rooms, ready: Ready) -> list[Door]:
+def _open_to_all(rooms: Rooms) -> list[Door]:
     """Doors that know their callers by something else than a key, or need not know them."""
     machinery = rooms.machinery
     return [
         AttachDoor(machinery.gateway, rooms.talks.open_streams, rooms.upkeep.attaching.way_to),
         machinery.run_door,
-        Probes(ready),
         ConsoleDoor(),
-        DescriptionDoor(),
     ]
 
 

@@ -13,12 +13,11 @@ from paddock.compose.parts import mark_of, models_of, revealed, servers_in
 from paddock.host.agents.file import AgentsFileError, Defined
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import ModelSettingsError
-from paddock.rules.agents.named_resources import NamedResources
+from paddock.rules.agents.specs import NamedResources
 from paddock.settings import Settings
-from paddock.tools.functions import FunctionTool, FunctionTools
+from paddock.tools.functions import FunctionTool, FunctionTools, ToolDefinitionError
 from paddock.tools.loading import load_tools
 from paddock.tools.mcp import McpTools, check_names
-from paddock.tools.signatures import ToolDefinitionError
 
 log = structlog.get_logger("paddock.agents")
 

@@ -43,12 +43,10 @@ from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import Store
 from paddock.ports.attachments import Attachments
 from paddock.rules.agents.extras import needed_for
-from paddock.rules.agents.mcp_specs import McpServerSpec
-from paddock.rules.agents.model_specs import ModelSpec
-from paddock.rules.agents.named_resources import NamedResources
+from paddock.rules.agents.specs import McpServerSpec, ModelSpec, NamedResources
 from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.log.retention import Periods
-from paddock.rules.people.budgets import Budget
+from paddock.rules.people.model_usage import Budget
 from paddock.rules.session.commands import SessionTimeouts
 from paddock.runners.gateway import Gateway
 from paddock.runners.installed.catalog import Catalog

@@ -1,4 +1,4 @@
-"""What its owner alone may read: made so whatever the umask is, and an old data directory made so when it is used."""
+"""Files that only their owner may read, whatever the umask is; an older data directory is repaired when it is used."""
 
 import logging
 import os

@@ -23,13 +23,13 @@ PACKAGES = ("paddock", "paddock_sdk", "msgspec", "PIL", "pypdf")
 """Where readers are made of anything that does not lie in the interpreter's own directories."""
 
 
-class Answer(NamedTuple):
+class ReaderAnswer(NamedTuple):
     output: bytes
     code: int | None
     """How it ended; None when its time was up or it had no end of words."""
 
 
-async def read_apart(command: Sequence[str], content: bytes, *, seconds: float, most_bytes: int) -> Answer:
+async def read_apart(command: Sequence[str], content: bytes, *, seconds: float, most_bytes: int) -> ReaderAnswer:
     """Give some bytes to a Python program in a child process, and return what it says of them."""
     with filtered(await asyncio.to_thread(_confined, (sys.executable, "-P", *command))) as (argv, files):
         process = await asyncio.create_subprocess_exec(
@@ -44,9 +44,9 @@ async def read_apart(command: Sequence[str], content: bytes, *, seconds: float, 
         )
     try:
         async with asyncio.timeout(seconds):
-            return Answer(await _talk(process, content, most_bytes), process.returncode)
+            return ReaderAnswer(await _talk(process, content, most_bytes), process.returncode)
     except TimeoutError:
-        return Answer(b"", None)
+        return ReaderAnswer(b"", None)
     finally:
         await _end(process)
 
@@ -57,7 +57,7 @@ def _confined(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def _sandbox() -> Sandbox:
-    """As root its user is one that no plugin gets."""
+    """Make the readers' sandbox; as root, with a user that no plugin gets."""
     shown = outermost(known(path) for path in interpreter(Path(sys.executable), PACKAGES) if path.exists())
     return Sandbox(read_only=shown, uid=FIRST_UID if os.geteuid() == 0 else None)
 

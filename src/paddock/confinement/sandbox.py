@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from paddock.confinement.homes import FIRST_UID
-from paddock.confinement.limits import landlock_version
-from paddock.confinement.syscalls import call_filter
+from paddock.confinement.limits import call_filter, landlock_version
 from paddock.confinement.trees import Pinned
 from paddock.ports import RUN_SOCKET
 
@@ -71,7 +70,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What one confined process may see and use."""
+    """Everything one confined process may see and use."""
 
     read_only: tuple[Pinned, ...] = ()
     writable: tuple[Pinned, ...] = ()

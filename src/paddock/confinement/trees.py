@@ -116,7 +116,7 @@ def _leave(folder: int, entries: "Iterator[os.DirEntry[str]]", top: int) -> None
 
 
 def fits(top: int, most: int) -> bool:
-    """Whether the files below have no more bytes than that; a tree that cannot be counted does not fit."""
+    """Return true if the files below have at most so many bytes; a tree that cannot be counted does not fit."""
     total = 0
     try:
         for _folder, entry in walk(top):
@@ -182,7 +182,7 @@ def _empty(top: int, tell: Callable[[str], None]) -> None:
 
 
 def _removed(top: int, name: str) -> bool:
-    """Whether this directory is gone; the directories it held lie at the top by then."""
+    """Return true once this directory is gone; the directories it held lie at the top by then."""
     try:
         inner = _opened_by_force(top, name)
         try:

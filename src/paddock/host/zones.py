@@ -1,6 +1,7 @@
 """Time zones by name, from this machine's copy of the IANA database."""
 
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from functools import cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 _NO_ZONES = frozenset({"", "localtime", "Factory"})
 """Names of files in the database that nobody lives in."""
@@ -12,3 +13,13 @@ def find_zone(name: str) -> ZoneInfo | None:
         return None if name in _NO_ZONES else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return None
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(available_timezones() - _NO_ZONES)
+
+
+def is_time_zone(name: str) -> bool:
+    """Tell whether a zone has exactly this name."""
+    return name in _names()

@@ -24,7 +24,7 @@ FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "imag
 
 
 class UnfitError(Exception):
-    """Why a picture is not taken."""
+    """The picture is refused; the text says why."""
 
 
 def main(mime_type: str, max_pixels: int) -> None:
@@ -123,7 +123,7 @@ def _still(wanted: str, *, as_it_was: bool) -> dict[str, Any]:
 
 
 def _moving(picture: Any) -> dict[str, Any]:
-    """What makes a picture move is kept; what is told about it is not."""
+    """Keep the frames and timing of a moving picture, and no other metadata."""
     from PIL import ImageSequence
 
     times: list[int] = []

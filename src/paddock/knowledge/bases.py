@@ -223,7 +223,7 @@ class Bases:
 
 
 def _or_nothing(near: Sequence[int] | BaseException, base: BaseRow, *, words_found: bool) -> Sequence[int]:
-    """What is near in meaning. While the embedding model does not answer, what the words found is answer enough."""
+    """Return the passages near in meaning; none while the embedding model fails and words found some."""
     if not isinstance(near, BaseException):
         return near
     if not isinstance(near, HostError) or not words_found:

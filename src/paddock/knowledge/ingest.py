@@ -11,18 +11,45 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import anyio.to_thread
+import msgspec
 import structlog
 
-from paddock.knowledge.extraction import extract
+from paddock.confinement.readers import read_apart
 from paddock.knowledge.reading import Extracted
 from paddock.knowledge.vectors import packed
 from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, Originals, StoredChunk
+from paddock.rules.access.limits import next_after
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.people.model_usage import Payer
-from paddock.rules.people.turns import next_after
 from paddock.rules.search.chunking import Chunk, chunks_of
 from paddock.rules.search.tokens import tokens_of
 from paddock.rules.values import replace
+
+SECONDS = 120.0
+MAX_OUTPUT_BYTES = 96 * 1024 * 1024
+
+
+async def extract(name: str, content: bytes, *, seconds: float = SECONDS) -> Extracted:
+    """The sections of a file. Raises HostError(INVALID_ARGUMENT) with the reason when it cannot be read."""
+    command = ("-m", "paddock.knowledge.child", name[-64:])
+    said = await read_apart(command, content, seconds=seconds, most_bytes=MAX_OUTPUT_BYTES)
+    if said.code is None and not said.output:
+        raise _unreadable(name, f"reading it took more than {seconds:g} s")
+    return _judged(name, said.output, said.code)
+
+
+def _judged(name: str, output: bytes, code: int | None) -> Extracted:
+    if code != 0 or len(output) > MAX_OUTPUT_BYTES:
+        raise _unreadable(name, "reading it needs more time or memory than a document may take")
+    found = msgspec.json.decode(output, type=Extracted)
+    if found.problem:
+        raise _unreadable(name, found.problem)
+    return found
+
+
+def _unreadable(name: str, why: str) -> HostError:
+    return HostError(ErrorCode.INVALID_ARGUMENT, f"{name[:120]} cannot be read: {why}")
+
 
 log = structlog.get_logger("paddock.knowledge")
 
@@ -162,7 +189,7 @@ class Ingest:
 
 
 def _tokens(chunks: Sequence[Chunk]) -> list[str]:
-    """What a chunk is found by: its own words, and those of the heading it stands under."""
+    """Return the search tokens of each chunk: its own, and those of its heading."""
     return [" ".join(tokens_of(f"{chunk.heading}\n{chunk.text}")) for chunk in chunks]
 
 

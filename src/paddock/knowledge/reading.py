@@ -1,4 +1,4 @@
-"""What the readers of all kinds of files share."""
+"""Names shared by the readers of all file formats."""
 
 from collections.abc import Mapping
 

@@ -11,7 +11,7 @@ from paddock.models.failures import TO_MEND
 from paddock.models.provider import Provider
 from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece
 from paddock.rules.errors import HostError
-from paddock.rules.run.retries import pause_before
+from paddock.rules.run.restart import pause_before
 from paddock.rules.values import replace
 
 log = structlog.get_logger("paddock.models")
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Attempts:
-    """Whom to ask for one model: itself, then those that stand in for it."""
+    """Providers to ask for one model: itself, then its fallbacks."""
 
     def __init__(self, chain: Sequence[tuple[Provider, int]], *, clock: Callable[[], float]) -> None:
         """`chain` is each provider with the number of its retries."""
@@ -89,7 +89,7 @@ class Attempts:
             attempt += 1
 
     def _name(self, provider: Provider) -> str:
-        """Who answered, when it is not who was asked."""
+        """Return the answering model's id if it is not the one that was asked, else empty."""
         return "" if provider is self._chain[0][0] else provider.info.model_id
 
     def _more_after(self, provider: Provider) -> bool:

@@ -1,4 +1,4 @@
-"""All models of this host by their names, whoever provides them. The `Models` port."""
+"""Catalog of this host's models by name. The `Models` port."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ NO_RETRIES: Mapping[str, int] = {}
 
 
 class Lineup(NamedTuple):
-    """Who is offered, and what is done when one does not answer."""
+    """Providers, fallbacks and retries by model name."""
 
     providers: Mapping[str, Provider]
     fallbacks: Mapping[str, Sequence[str]]

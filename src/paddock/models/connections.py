@@ -40,7 +40,7 @@ class UnreachableError(LineError):
 
 
 class SilentError(LineError):
-    """Whoever is there said nothing for too long."""
+    """The server sent nothing for too long."""
 
 
 class BrokenOffError(LineError):
@@ -57,7 +57,7 @@ class StatusError(Exception):
         self.headers = headers
 
 
-class Answer:
+class HttpAnswer:
     """An answer that is still being received; one that is left before its end is hung up on."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
@@ -73,11 +73,11 @@ class Answer:
 
     @property
     def over(self) -> bool:
-        """Whether all of it has come and was read."""
+        """True if the whole answer has come and was read."""
         return self._content.at_eof()
 
     async def read(self, at_most: int) -> bytes:
-        """All of it, or a little more than `at_most` bytes."""
+        """Read the whole answer, or a little more than `at_most` bytes."""
         parts, size = list[bytes](), 0
         while size <= at_most and (received := await self.more()):
             parts.append(received)
@@ -85,7 +85,7 @@ class Answer:
         return b"".join(parts)
 
     async def more(self) -> bytes:
-        """What has come since, at least a byte; nothing at the end."""
+        """Return the next bytes, at least one; empty at the end."""
         try:
             return await self._content.readany()
         except TimeoutError as error:
@@ -96,7 +96,7 @@ class Answer:
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Whom encrypted connections trust; the same as elsewhere in the host. Slow the first time."""
+    """Return the trusted certificates, as elsewhere in the host. Slow the first time."""
     return httpx2.create_ssl_context()
 
 
@@ -134,10 +134,10 @@ class Connections:
     def address(self) -> str:
         return self._base
 
-    async def post(self, path: str, body: Mapping[str, Any], seconds: float) -> Answer:
+    async def post(self, path: str, body: Mapping[str, Any], seconds: float) -> HttpAnswer:
         """Ask. Nothing is waited for longer than `seconds`. Whoever gets the answer closes it."""
         response = await self._sent(URL(f"{self._base}/{path}"), msgspec.json.encode(body), seconds)
-        answer = Answer(response)
+        answer = HttpAnswer(response)
         if response.status < 300:
             return answer
         async with answer:

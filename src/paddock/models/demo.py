@@ -1,12 +1,22 @@
-"""The built-in model: no key, no network, the same answer every time. What it says is decided in `demo_rules`."""
+"""The built-in model: no key, no network, the same answer every time.
+
+Its answers are made by the package `paddock_demo`, which is loaded when the model is first asked.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from paddock.models.demo_counting import pace
-from paddock.models.demo_rules import answer, used_by
-from paddock.models.demo_words import likeness, pieces, vector
-from paddock.ports.models import FREE, Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Ranking
+from paddock.ports.models import (
+    FREE,
+    CalledTool,
+    Embedded,
+    ModelAnswer,
+    ModelCall,
+    ModelInfo,
+    ModelPiece,
+    Ranking,
+    Usage,
+)
 from paddock.rules.errors import ErrorCode, HostError
 from paddock_sdk.protocol.host_calls import RerankEntry
 
@@ -29,23 +39,30 @@ class DemoModel:
 
     async def invoke(self, call: ModelCall) -> ModelAnswer:
         await asyncio.sleep(_pause(call))
-        return answer(call.messages, call.tools)
+        return _answer(call)
 
     async def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]:
-        whole, pause = answer(call.messages, call.tools), _pause(call, otherwise=pace(call.messages))
+        from paddock_demo.answers import pace
+        from paddock_demo.words import pieces
+
+        whole, pause = _answer(call), _pause(call, otherwise=pace(call.messages))
         for piece in pieces(whole.content):
             await asyncio.sleep(pause)
             yield ModelPiece(content=piece)
         yield ModelPiece(tool_calls=whole.tool_calls, final=True, finish_reason=whole.finish_reason, usage=whole.usage)
 
     async def rerank(self, _call: ModelCall, query: str, documents: Sequence[str], top_k: int | None) -> Ranking:
+        from paddock_demo.words import likeness
+
         scored = [(likeness(query, document), index) for index, document in enumerate(documents)]
         best = sorted(scored, key=lambda one: (-one[0], one[1]))[:top_k]
         entries = [RerankEntry(index=index, relevance_score=round(score, 6)) for score, index in best]
-        return Ranking(entries, used_by(query, *documents))
+        return Ranking(entries, _usage_of(query, *documents))
 
     async def embed(self, _call: ModelCall, texts: Sequence[str], /) -> Embedded:
-        return Embedded([vector(text) for text in texts], used_by(*texts))
+        from paddock_demo.words import vector
+
+        return Embedded([vector(text) for text in texts], _usage_of(*texts))
 
     async def warm_up(self) -> None:
         """It is always ready."""
@@ -55,6 +72,25 @@ class DemoModel:
 
     async def close(self) -> None:
         """It holds nothing."""
+
+
+def _answer(call: ModelCall) -> ModelAnswer:
+    from paddock_demo.answers import answer
+
+    said = answer(call.messages, call.tools)
+    return ModelAnswer(
+        content=said.content,
+        tool_calls=tuple(CalledTool(one.call_id, one.name, one.arguments) for one in said.tool_calls),
+        finish_reason="tool_calls" if said.tool_calls else "stop",
+        usage=Usage(said.prompt_tokens, said.completion_tokens, said.prompt_tokens + said.completion_tokens),
+    )
+
+
+def _usage_of(*texts: str) -> Usage:
+    from paddock_demo.words import count
+
+    counted = count(texts)
+    return Usage(counted, 0, counted)
 
 
 def _pause(call: ModelCall, *, otherwise: float = 0.0) -> float:

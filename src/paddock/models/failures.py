@@ -1,4 +1,4 @@
-"""What can go wrong with a provider, as the host says it: a code, a sentence with cause and cure, never a key.
+"""Failures of model providers as host errors: a code, a sentence with cause and cure, never a key.
 
 A provider's words about the question are told to whoever asked it. Its words about the account, its failures and its
 address are for whoever runs the host.

@@ -17,7 +17,7 @@ from paddock.models.demo import NAME as DEMO
 from paddock.models.demo import DemoModel
 from paddock.models.keys import Key
 from paddock.models.provider import Provider
-from paddock.rules.agents.model_specs import ModelSpec, name_problem
+from paddock.rules.agents.specs import ModelSpec, model_name_problem
 
 if TYPE_CHECKING:
     from paddock.models.remote import RemoteModel
@@ -53,7 +53,7 @@ def load_models(
     """The demo model and those of the settings. Raises ModelSettingsError with one sentence."""
     _check_default(default, specs)
     for name, spec in specs.items():
-        if problem := "the name is taken by the built-in model" if name == DEMO else name_problem(name):
+        if problem := "the name is taken by the built-in model" if name == DEMO else model_name_problem(name):
             raise ModelSettingsError(f"models.{name}: {problem}")
         if strange := next((other for other in spec.fallbacks if other != DEMO and other not in specs), None):
             raise ModelSettingsError(f"models.{name}.fallbacks: there is no model {strange!r}")
@@ -110,12 +110,12 @@ def _ollama_models(environ: Mapping[str, str]) -> dict[str, ModelSpec]:
             {"provider": "openai", "model": name, "base_url": base_url, "prompt_price": 0, "completion_price": 0}
         )
         for name in names
-        if name_problem(f"ollama/{name}") is None
+        if model_name_problem(f"ollama/{name}") is None
     }
 
 
 def _ollama_names(host: str, port: int) -> list[str]:
-    """What an Ollama on this machine has; nothing when there is none."""
+    """List the models of an Ollama on this machine; empty when there is none."""
     connection = http.client.HTTPConnection(host, port, timeout=PROBE_SECONDS)
     try:
         connection.request("GET", "/api/tags")

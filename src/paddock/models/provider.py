@@ -1,4 +1,4 @@
-"""What every kind of model is to the catalog: one named model that can be asked. One file per provider does it."""
+"""Protocol of a provider: one named model that can be asked. Each kind of provider has one file."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol

@@ -18,18 +18,24 @@ import structlog
 from paddock.models import failures
 from paddock.models.keys import Key, MissingKeyError
 from paddock.models.provider import cannot
-from paddock.models.wire.content import check_no_addresses, in_words
-from paddock.models.wire.speaking import ServerSaidError, Wire, reason_of
-from paddock.models.wire.sse import EventReader, RubbishError
+from paddock.models.wire import (
+    EventReader,
+    RubbishError,
+    ServerSaidError,
+    Wire,
+    check_no_addresses,
+    in_words,
+    reason_of,
+)
 from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices, Ranking
 from paddock.ports.places import Places
-from paddock.rules.access.admission import KEPT_FREE
-from paddock.rules.agents.model_specs import ModelSpec
+from paddock.rules.access.limits import KEPT_FREE
+from paddock.rules.agents.specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 
 if TYPE_CHECKING:
-    from paddock.models.connections import Answer, Connections
+    from paddock.models.connections import Connections, HttpAnswer
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("paddock.models")
 
@@ -135,7 +141,7 @@ class RemoteModel(ABC):
             return read(said)
 
     @asynccontextmanager
-    async def _asked(self, path: str, body: Mapping[str, Any], call: ModelCall) -> AsyncGenerator["Answer"]:
+    async def _asked(self, path: str, body: Mapping[str, Any], call: ModelCall) -> AsyncGenerator["HttpAnswer"]:
         """One question on its way, within the limits of this model; whatever goes wrong is said as a HostError."""
         connections = self._connections or await self._connected()
         await self._have_slot(call)
@@ -266,9 +272,8 @@ def _as_one(words: list[str]) -> Iterator[ModelPiece]:
         words.clear()
 
 
-async def _read_off(answer: "Answer") -> None:
-    """What follows the end of an answer, so that its connection can be used again. No more than a moment is spent on
-    it: whoever goes on talking is hung up on."""
+async def _read_off(answer: "HttpAnswer") -> None:
+    """Read the rest of a finished answer for a moment, so that its connection can be used again."""
     with suppress(Exception):  # a line that breaks now harms nobody
         async with asyncio.timeout(READ_OFF_SECONDS):
             for _ in range(READ_OFF_PIECES):

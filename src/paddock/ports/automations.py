@@ -5,8 +5,7 @@ from typing import Any, Protocol
 
 from paddock.ports.log import Rows
 from paddock.ports.tools import ToolUse
-from paddock.rules.rows.automation import AutomationRow, TickRow
-from paddock.rules.rows.calendar import CalendarEventRow, CalendarState
+from paddock.rules.rows.automation import AutomationRow, CalendarEventRow, CalendarState, TickRow
 
 
 class AutomationRecords(Rows, Protocol):

@@ -1,4 +1,4 @@
-"""What can be wrong, as a closed list. Raised inside the house; only a door turns a code into a status or a frame."""
+"""Error codes as a closed list. Raised inside the host; only a door turns a code into a status or a frame."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -92,4 +92,4 @@ class UnansweredWriteError(StorageUnavailableError):
 
 
 class FilesUnavailableError(StorageUnavailableError):
-    """The same of the bucket that keeps the bytes of files."""
+    """The bucket with the bytes of files cannot be reached."""

@@ -1,6 +1,5 @@
-"""What a value is in this house: a frozen record that compares by its fields. Made of msgspec structs, because a frozen
-dataclass costs twenty times as much to make and a short run makes some sixty of them.
-"""
+"""Base class of values: a frozen record that compares by its fields. A msgspec struct, because a frozen dataclass
+costs twenty times as much to make and a short run makes some sixty of them."""
 
 from typing import Any
 

@@ -25,19 +25,18 @@ from paddock.ports import (
     RunnerStatus,
 )
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.runners.attached.attach import AttachedRunner, AttachTokens, AttachTransport
-from paddock.runners.attached.attached_runners import ELSEWHERE, Guests
+from paddock.runners.attached_runners import ELSEWHERE, AttachedRunner, AttachedRunners, AttachTokens, AttachTransport
 from paddock.runners.installed.catalog import Catalog
 from paddock.runners.installed.plugins import Level, Place, Plugin
-from paddock.runners.processes import launch
+from paddock.runners.processes import isolation as launch
 from paddock.runners.processes.failures import LOGGED
-from paddock.runners.processes.isolation import MEMORY_MB, Ground, active_level
+from paddock.runners.processes.isolation import MEMORY_MB, ConfinementSetup, active_level
 from paddock.runners.processes.leftovers import Leftovers
 from paddock.runners.processes.prewarming import SPARE_SECONDS
 from paddock.runners.processes.process import Launch
-from paddock.runners.processes.shared import START_SECONDS, Surroundings, not_refused
+from paddock.runners.processes.shared import START_SECONDS, ProcessServices, not_refused
 from paddock.runners.processes.supervisor import REPLACED, Supervisor
-from paddock.runners.processes.supervisors import Staff
+from paddock.runners.processes.supervisors import Supervisors
 from paddock.runners.wire.errors import StartError
 from paddock.runners.wire.runs import NoRun, workspace_of
 from paddock_sdk.protocol.ids import RunnerId
@@ -78,7 +77,7 @@ class Confinement:
     def planner(self) -> Callable[[Plugin, Place], Launch]:
         """How a process of a plugin is started at a place; the environment is looked at once, now."""
         allowed = {name: os.environ[name] for name in self.env_allow if name in os.environ}
-        ground = Ground(Homes(self.home), self.data, self.memory_mb)
+        ground = ConfinementSetup(Homes(self.home), self.data, self.memory_mb)
 
         def plan(plugin: Plugin, place: Place) -> Launch:
             socket = Path(found) if (found := self.run_socket()) else None
@@ -135,7 +134,7 @@ class Gateway:
         self.attach_tokens = AttachTokens()
         self._isolation: Level = confinement.isolation
         self._leftovers = Leftovers(confinement.mark)
-        self._around = Surroundings(
+        self._around = ProcessServices(
             handler=gate.on_call,
             leftovers=self._leftovers,
             plan=confinement.planner(),
@@ -149,8 +148,8 @@ class Gateway:
             network_refused=confinement.network_refused,
             spare_seconds=times.spare_seconds,
         )
-        self._staff = Staff(catalog, self._around, patience=times.retire_seconds)
-        self.guests = Guests(self._around, elsewhere=elsewhere, on_change=self._name_guests)
+        self._staff = Supervisors(catalog, self._around, patience=times.retire_seconds)
+        self.guests = AttachedRunners(self._around, elsewhere=elsewhere, on_change=self._name_guests)
         self._without_guests = _installed_names(self._staff)
         self._names: dict[str, Names] = {}
         """By workspace, only of those that have guests."""

@@ -1,4 +1,4 @@
-"""What can be set from outside, with defaults that work on a laptop.
+"""Settings from outside, with defaults that work on a laptop.
 
 Strongest first: the command line, `PADDOCK_*` in the environment, a TOML file, the default. A wrong value is one
 sentence that says which setting, which value, where it came from and what is allowed.

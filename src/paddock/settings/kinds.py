@@ -1,4 +1,4 @@
-"""What a setting may be made of: paths, addresses, names, lists in one text. Each says no with a ValueError."""
+"""Types of settings: paths, addresses, names, lists in one text. Each raises ValueError for a wrong value."""
 
 import os
 import re

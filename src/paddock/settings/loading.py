@@ -1,4 +1,4 @@
-"""Where settings come from: the command line, the environment, a TOML file; and what is said about a wrong one.
+"""Load settings from the command line, the environment and a TOML file, and explain a wrong one.
 
 Nothing here creates or opens anything but that TOML file, and the files whose soundness it checks.
 """
@@ -16,9 +16,7 @@ from pydantic_core import ErrorDetails
 
 from paddock.rules.access.host_only import ApiAgents
 from paddock.rules.agents.addresses import is_private_way, without_secrets
-from paddock.rules.agents.mcp_specs import McpServerSpec
-from paddock.rules.agents.model_specs import ModelSpec
-from paddock.rules.agents.platform_specs import PlatformSpec
+from paddock.rules.agents.specs import McpServerSpec, ModelSpec, PlatformSpec
 from paddock.settings.kinds import absolute
 from paddock.settings.shape import Settings, allowed_values
 from paddock_sdk.causes import complaint_of
@@ -77,7 +75,7 @@ def _with_sound_tokens(settings: Settings) -> Settings:
 
 
 def _problem_with_keys(source: str) -> str | None:
-    """Whoever can change the keys on their way here could be anybody."""
+    """Refuse keys from a place where somebody could change them on their way."""
     if is_private_way(source):
         return None
     if "://" in source:

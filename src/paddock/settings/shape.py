@@ -8,9 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents
 from paddock.rules.agents.addresses import is_loopback, is_postgres, openid_configuration_of, without_secrets
-from paddock.rules.agents.mcp_specs import McpServerSpec
-from paddock.rules.agents.model_specs import ModelSpec
-from paddock.rules.agents.platform_specs import PlatformSpec
+from paddock.rules.agents.specs import McpServerSpec, ModelSpec, PlatformSpec
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.settings.kinds import (
     EMBEDDED,
@@ -414,14 +412,14 @@ class Settings(BaseModel):
 
     @property
     def issuer_keys(self) -> str | None:
-        """Where the keys of an issuer are: as set, else by discovery when an issuer is all that is set."""
+        """Return where an issuer's keys are: as set, else by discovery when only the issuer is set."""
         if self.jwt_keys is not None or self.jwt_issuer is None or self.jwt_secret_file is not None:
             return self.jwt_keys
         return openid_configuration_of(self.jwt_issuer)
 
     @property
     def signing_file(self) -> Path:
-        """Where the keys that sign addresses are."""
+        """Return the file with the keys that sign addresses."""
         return self.signing_keys or self.data / SIGNING_KEYS
 
     @property
@@ -431,22 +429,22 @@ class Settings(BaseModel):
 
     @property
     def shown_store(self) -> str:
-        """Which store, without the password that its address may carry."""
+        """Return the store's address without its password."""
         return without_secrets(self.store)
 
     @property
     def shown_artifacts(self) -> str:
-        """The same of the bucket."""
+        """Return the bucket's address without its secret."""
         return without_secrets(self.artifacts)
 
     def of_whom(self, error: StorageUnavailableError) -> str:
-        """Which setting named what cannot be used."""
+        """Return the setting that named what cannot be used."""
         files = isinstance(error, FilesUnavailableError)
         return f"artifacts = {self.shown_artifacts}" if files else f"store = {self.shown_store}"
 
     @property
     def shown_bus(self) -> str:
-        """The same of the bus."""
+        """Return the bus's address without its password."""
         return without_secrets(self.bus)
 
     @property
@@ -456,5 +454,5 @@ class Settings(BaseModel):
 
 
 def allowed_values(name: str) -> str:
-    """What may be written for a setting, in words."""
+    """Return in words what may be written for a setting."""
     return str(cast("dict[str, str]", Settings.model_fields[name].json_schema_extra)["allowed"])

@@ -1,1 +1,1 @@
-"""What operators measure: numbers for Prometheus, traces for OpenTelemetry. Nothing here decides anything."""
+"""Telemetry for operators: numbers for Prometheus, traces for OpenTelemetry. Nothing here decides anything."""

@@ -133,8 +133,8 @@ class _Look:
         self._answered = self._cpu()
 
     def _look_at_callback(self, now: float) -> None:
-        """Where the callback is another one than at the last look, its time counts from here: what ran in between was
-        short, unless this thread could not look because one call into C held it up."""
+        """Restart the timer when another callback runs than at the last look. Callbacks in between were short,
+        unless one call into C kept this thread from looking."""
         frames = _frames(sys._current_frames().get(self._thread))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         root = frames[self._depth] if len(frames) > self._depth else None
         if root is not self._root:

@@ -30,7 +30,7 @@ NOBODY = ""
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What is true at the moment of asking, and nobody counts."""
+    """Gauges that are asked for when the page is made."""
 
     runs: Callable[[str | None], int]
     """Of a workspace, or of all."""
@@ -48,7 +48,7 @@ class Now:
 
 
 class _Times:
-    """How often something took how long."""
+    """A histogram of durations."""
 
     __slots__ = ("_bounds", "counts", "sum")
 
@@ -62,7 +62,7 @@ class _Times:
         self.sum += seconds
 
     def told(self) -> tuple[list[tuple[str, float]], float]:
-        """How many took at most so long, for each bound, and the sum of all."""
+        """Return the cumulative count for each bound, and the sum."""
         names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         return [*zip(names, map(float, accumulate(self.counts)), strict=True)], self.sum
 
@@ -72,7 +72,7 @@ class _Times:
 
 
 class _Counts:
-    """What was counted of one workspace, or of several together."""
+    """Counters of one workspace, or of several together."""
 
     __slots__ = ("call_seconds", "calls", "run_seconds", "runs")
 
@@ -172,7 +172,7 @@ class Metrics:
 
 
 class _Page:
-    """What the library asks for the families of one page."""
+    """Collector of one page for prometheus_client."""
 
     def __init__(self, metrics: Metrics, workspace: str | None, now: Now | None) -> None:
         self._metrics = metrics

@@ -11,8 +11,8 @@ from pydantic_core import to_json
 from paddock.ports.automations import CalendarWork
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.errors import HostError
-from paddock.tools.answers import MAX_ERROR_CHARS, encoded, failed
-from paddock.tools.signatures import Signature, signature_of
+from paddock.tools.catalog import MAX_ERROR_CHARS, encoded, failed
+from paddock.tools.functions import Signature, signature_of
 
 TIMEOUT_SECONDS = 30.0
 

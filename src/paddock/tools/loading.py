@@ -14,13 +14,12 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from paddock.tools.functions import FunctionTool
-from paddock.tools.signatures import ToolDefinitionError, signature_of
+from paddock.tools.functions import FunctionTool, ToolDefinitionError, signature_of
 
 
 def load_tools(places: Sequence[str], *, beside: Sequence[FunctionTool] = ()) -> Sequence[FunctionTool]:
-    """All tools of these files and modules, none of them named as one that is there already. Raises
-    ToolDefinitionError with one sentence that names the place."""
+    """Load the tools of these files and modules. Raises ToolDefinitionError, naming the place, also for a name in
+    use."""
     found: dict[str, FunctionTool] = {tool.info.name: tool for tool in beside}
     for place in places:
         for tool in tools_in(_module(place), place):

@@ -1,13 +1,13 @@
-"""All MCP servers of this host as one source of tools. The `Tools` port."""
+"""MCP servers of this host as one source of tools. The `Tools` port."""
 
 from asyncio import Task
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
-from paddock.rules.agents.mcp_specs import McpServerSpec, name_problem
+from paddock.rules.agents.specs import McpServerSpec, server_name_problem
+from paddock.tools.functions import ToolDefinitionError
 from paddock.tools.mcp_server import McpServer
-from paddock.tools.signatures import ToolDefinitionError
 
 Spawn = Callable[[Coroutine[Any, Any, None]], Task[None]]
 
@@ -67,5 +67,5 @@ class McpTools:
 def check_names(specs: Mapping[str, McpServerSpec]) -> None:
     """Raises ToolDefinitionError."""
     for name in specs:
-        if (problem := name_problem(name)) is not None:
+        if (problem := server_name_problem(name)) is not None:
             raise ToolDefinitionError(f"mcp_servers.{name}: {problem}")

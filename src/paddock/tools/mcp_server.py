@@ -5,11 +5,13 @@ server does, a call of its tools is an answer within its time.
 """
 
 import asyncio
+import binascii
 import math
 import sys
 import time
+from base64 import b64decode
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
@@ -19,16 +21,70 @@ import anyio.to_thread
 import structlog
 
 from paddock.ports.places import Places
-from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
-from paddock.rules.agents.mcp_specs import McpServerSpec, tool_name
+from paddock.ports.tools import ToolAnswer, ToolFile, ToolInfo, ToolUse
+from paddock.rules.agents.specs import McpServerSpec, tool_name
 from paddock.rules.errors import HostError
 from paddock.rules.run.restart import Failure, rest_for
-from paddock.tools.answers import failed
+from paddock.tools.catalog import encoded, failed, text_part
 from paddock.tools.mcp_child import NOT_STARTED
-from paddock.tools.mcp_content import answer_of
-from paddock.tools.mcp_http import over_http, was_lost
-from paddock.tools.mcp_stdio import logged, over_stdio
+from paddock.tools.mcp_transports import logged, over_http, over_stdio, was_lost
 from paddock_sdk.causes import cause_of
+
+
+def answer_of(result: Any) -> ToolAnswer:
+    parts: Sequence[Any] = result.content or ()
+    texts = [part.text for part in parts if part.type == "text"]
+    if result.is_error:
+        return failed("\n".join(texts) or "the tool failed and gave no reason")
+    structure = result.structured_content
+    if any(_base64_in(part) is not None for part in parts):
+        # a server that gives structure says it in words as well; one that does not is helped out
+        before = [] if texts or structure is None else [text_part(encoded(structure).decode())]
+        return ToolAnswer(b"", parts=(*before, *map(_part, parts)))
+    if structure is not None:
+        return ToolAnswer(encoded(structure))
+    if len(texts) == len(parts):
+        return ToolAnswer(encoded("\n".join(texts)))
+    return ToolAnswer(encoded([_dumped(part) for part in parts]))
+
+
+def _part(part: Any) -> Mapping[str, Any] | ToolFile:
+    data = _base64_in(part)
+    if data is None:
+        return _dumped(part)
+    about = getattr(part, "resource", part)
+    try:
+        content = b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return text_part(
+            f"(a file came along, {about.mime_type or 'of no kind'}, that cannot be read: it is not base64)"
+        )
+    if (text := _text_in(part, content)) is not None:
+        return {"type": "resource", "resource": {"uri": str(about.uri), "mimeType": about.mime_type, "text": text}}
+    name = str(about.uri).rstrip("/").rsplit("/", 1)[-1] if part.type == "resource" else None
+    return ToolFile(content, about.mime_type, name)
+
+
+def _text_in(part: Any, content: bytes) -> str | None:
+    """Of a resource that is text and comes as bytes."""
+    if part.type != "resource" or (part.resource.mime_type or "").startswith("image/"):
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _base64_in(part: Any) -> str | None:
+    """Of pictures, sounds, and resources that are no text."""
+    if part.type in {"image", "audio"}:
+        return part.data
+    return getattr(part.resource, "blob", None) if part.type == "resource" else None
+
+
+def _dumped(part: Any) -> dict[str, Any]:
+    return part.model_dump(mode="json", exclude_none=True)
+
 
 log = structlog.get_logger("paddock.mcp")
 
@@ -230,7 +286,7 @@ class McpServer:
 
     @asynccontextmanager
     async def _watched(self, read: Any) -> AsyncGenerator[Any]:
-        """The same stream, and a bell when it ends: the SDK tells nobody that a server is gone."""
+        """Pass the stream on, and signal its end: the SDK does not tell that a server is gone."""
         send, receive = anyio.create_memory_object_stream[Any](16)
 
         async def pass_on() -> None:
@@ -274,7 +330,7 @@ class McpServer:
             self._changed.set()
 
     async def _list(self) -> None:
-        """All its tools, page by page."""
+        """List the server's tools, page by page."""
         from mcp.types import PaginatedRequestParams
 
         found: dict[str, tuple[str, ToolInfo]] = {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.rules.session.mentions import leading_mention, without_mention
+from paddock.rules.session.routing import leading_mention, without_mention
 from rules.session.playing import spec
 
 AGENTS = frozenset({"ada", "code-helper", "小明"})

@@ -7,7 +7,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from paddock.rules.ui_schema import Limits
+from paddock.rules.ui_schema import DocumentLimits
 
 SCHEMA = json.loads(resources.files("paddock.rules.ui_schema").joinpath("schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -23,7 +23,7 @@ def depth_of(node: dict[str, Any]) -> int:
     return 1 + max((depth_of(child) for child in node.get("children", [])), default=0)
 
 
-def problems(document: dict[str, Any], limits: Limits) -> list[str]:
+def problems(document: dict[str, Any], limits: DocumentLimits) -> list[str]:
     found = [error.message for error in VALIDATOR.iter_errors(document)]
     nodes = list(nodes_of(document["root"]))
     keys = [node["key"] for node in nodes]

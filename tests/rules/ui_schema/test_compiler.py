@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.rules.ui_schema import CARD, DEFAULT, Limits, compile_hints, to_a2ui, to_text
+from paddock.rules.ui_schema import CARD, DEFAULT, DocumentLimits, compile_hints, to_a2ui, to_text
 from paddock.rules.ui_schema.actions import KINDS as KINDS_OF_ACTION
 from paddock.rules.ui_schema.export import texts_of
 from paddock.rules.ui_schema.hints import INTENTS
@@ -31,7 +31,7 @@ def test_known_hints_give_the_known_document(path: Path) -> None:
     assert to_text(compiled.document or {}).splitlines() == case["text"]
 
 
-def document_of(*hints: object, limits: Limits = DEFAULT) -> Any:
+def document_of(*hints: object, limits: DocumentLimits = DEFAULT) -> Any:
     return compile_hints(list(hints), limits=limits).document
 
 
@@ -113,7 +113,7 @@ def test_keys_of_a_part_do_not_change_when_later_parts_do() -> None:
 @pytest.mark.spec("ui/limits")
 def test_a_document_that_is_too_large_loses_its_last_parts() -> None:
     rows = [{"kind": "summary", "text": f"{index} " + "x" * 3000} for index in range(6)]
-    compiled = compile_hints(rows, limits=Limits(bytes=8_000))
+    compiled = compile_hints(rows, limits=DocumentLimits(bytes=8_000))
     assert compiled.document is not None
     assert len(json.dumps(compiled.document)) <= 8_000
     assert any("left out" in note for note in compiled.notes)
@@ -224,8 +224,10 @@ HINT = st.recursive(
 @pytest.mark.spec("ui/total")
 @pytest.mark.spec("ui/limits")
 @settings(max_examples=400, deadline=None)
-@given(HINT, st.sampled_from([DEFAULT, CARD, Limits(depth=2, nodes=5, all_chars=60, bytes=900)]))
-def test_whatever_an_agent_hints_the_document_is_valid_and_within_its_limits(hint: object, limits: Limits) -> None:
+@given(HINT, st.sampled_from([DEFAULT, CARD, DocumentLimits(depth=2, nodes=5, all_chars=60, bytes=900)]))
+def test_whatever_an_agent_hints_the_document_is_valid_and_within_its_limits(
+    hint: object, limits: DocumentLimits
+) -> None:
     compiled = compile_hints(hint, limits=limits)
     again = compile_hints(hint, limits=limits)
     assert compiled.document == again.document

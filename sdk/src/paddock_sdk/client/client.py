@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from paddock_sdk.client import shapes
 from paddock_sdk.client.shapes import Accepted, FoundPage, HistoryDay, Me, Run, RunFailedError, Session
+from paddock_sdk.client.types import AgUiEvent
 from paddock_sdk.client.wire import UNAVAILABLE, GoneError, RefusedError, Wire
 
 RUNS = "/api/v1/agent/runs"
@@ -63,14 +64,14 @@ class Client:
                 case _:
                     pass
 
-    def events(self, task_id: str) -> Iterator[dict[str, Any]]:
+    def events(self, task_id: str) -> Iterator[AgUiEvent]:
         """Every AG-UI event of a run, from its first to its last, each once, also when the connection breaks."""
         cursor, broken_since = "", None
         while True:
             try:
                 for event in self.wire.events(f"{RUNS}/{quote(task_id, safe='')}/events", after=cursor):
                     cursor, broken_since = event.cursor or cursor, None
-                    content = cast("dict[str, Any]", json.loads(event.data))
+                    content = cast("AgUiEvent", json.loads(event.data))
                     yield content
                     if content.get("type") in TERMINAL:
                         return

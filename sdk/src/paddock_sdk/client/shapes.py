@@ -1,8 +1,13 @@
-"""Answers of a host as typed values. Fields that a newer host adds are kept in `more`."""
+"""Answers of a host as values with short names, made from the generated shapes in `types.py`.
+
+Fields that have no place here, and those that a newer host adds, are kept in `more`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
+
+from paddock_sdk.client import types
 
 
 class RunFailedError(Exception):
@@ -48,7 +53,7 @@ class HistoryMessage:
     content: str
     timestamp: str
     agent_id: str = ""
-    attachments: Sequence[Mapping[str, str]] = ()
+    attachments: Sequence[types.HistoryFile] = ()
     ui_schema: Mapping[str, Any] | None = None
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
     erased: bool = False
@@ -110,26 +115,30 @@ class Me:
     locale: str | None
 
 
-def accepted(given: Mapping[str, Any]) -> Accepted:
+def accepted(given: types.Accepted) -> Accepted:
     return Accepted(given["taskId"], given["threadId"], given["runId"], given["created"])
 
 
-def run(given: Mapping[str, Any]) -> Run:
+def run(given: types.Run) -> Run:
     known = {"task_id": "taskId", "thread_id": "threadId", "run_id": "runId", "status": "status"}
     known |= {"agent_id": "agentId", "code": "code", "message": "message"}
     values = {name: given.get(wire) or "" for name, wire in known.items()}
     return Run(**values, more=_others(given, known.values()))
 
 
-def history_day(given: Mapping[str, Any]) -> HistoryDay:
+def history_day(given: types.HistoryDay) -> HistoryDay:
     messages = [_message(one) for one in given["messages"]]
     return HistoryDay(given["threadId"], given["day"], given["hasMore"], messages)
 
 
-def _message(given: Mapping[str, Any]) -> HistoryMessage:
+def _message(given: types.SaidByUser | types.SaidByAgent) -> HistoryMessage:
     plain = ("id", "seq", "role", "content", "timestamp")
     return HistoryMessage(
-        **{name: given[name] for name in plain},
+        id=given["id"],
+        seq=given["seq"],
+        role=given["role"],
+        content=given["content"],
+        timestamp=given["timestamp"],
         agent_id=given.get("agentId") or "",
         attachments=given.get("attachments") or (),
         ui_schema=given.get("ui_schema"),
@@ -138,7 +147,7 @@ def _message(given: Mapping[str, Any]) -> HistoryMessage:
     )
 
 
-def session(given: Mapping[str, Any]) -> Session:
+def session(given: types.SessionEntry) -> Session:
     known = ("threadId", "title", "archived", "closed", "items", "automationId")
     return Session(
         given["threadId"],
@@ -151,11 +160,11 @@ def session(given: Mapping[str, Any]) -> Session:
     )
 
 
-def found_page(given: Mapping[str, Any]) -> FoundPage:
+def found_page(given: types.SessionList) -> FoundPage:
     return FoundPage([_found(one) for one in given["sessions"]], given["next"], given.get("complete", True))
 
 
-def _found(given: Mapping[str, Any]) -> FoundSession:
+def _found(given: types.SessionEntry) -> FoundSession:
     where = cast("Mapping[str, Any]", given.get("found") or {})
     message = cast("Mapping[str, Any]", where.get("message") or {})
     shown = cast("Sequence[Mapping[str, Any]]", message.get("snippet") or where.get("title") or ())
@@ -170,7 +179,7 @@ def _found(given: Mapping[str, Any]) -> FoundSession:
     )
 
 
-def me(given: Mapping[str, Any]) -> Me:
+def me(given: types.Me) -> Me:
     settings = given["profile"]["settings"]
     return Me(given["userId"], given["workspaceId"], given["role"], settings["timezone"], settings["locale"])
 

@@ -20,13 +20,13 @@ def painted(text: str, colour: str, *, on: bool) -> str:
 
 
 def harmless(text: str) -> str:
-    """What an agent says must not steer the terminal: control characters other than newline and tab are dropped."""
+    """Drop control characters other than newline and tab, so that an agent cannot steer the terminal."""
     return "".join(c for c in text if c in "\n\t" or not (c < " " or "\x7f" <= c <= "\x9f"))
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a turn ended: well, cancelled, or with a failure that has a text."""
+    """The end of a turn: completed, cancelled, or failed with a text."""
 
     cancelled: bool = False
     failure: str = ""
@@ -34,7 +34,7 @@ class Ending:
 
 
 def ending(event: Mapping[str, Any]) -> Ending | None:
-    """How the turn ended, if this event ends it. Peers of either dialect say `cancelled` in their own way."""
+    """Return the end of the turn if this event ends it. Either dialect says `cancelled` in its own way."""
     if event.get("type") == "RUN_FINISHED":
         outcome = event.get("outcome")
         kind = cast("dict[str, Any]", outcome).get("type") if isinstance(outcome, dict) else outcome

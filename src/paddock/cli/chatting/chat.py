@@ -4,21 +4,100 @@ import os
 import re
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from paddock.cli.chatting.absent_agents import about
-from paddock.cli.chatting.answers import DIM, RED, AnswerPrinter, Ending, JsonPrinter, colours_wanted, ending, painted
-from paddock.cli.chatting.line_input import LineInput
+from paddock.cli.chatting.answers import (
+    BOLD,
+    DIM,
+    PLAIN,
+    RED,
+    AnswerPrinter,
+    Ending,
+    JsonPrinter,
+    colours_wanted,
+    ending,
+    painted,
+)
 from paddock.cli.chatting.members import HELP as MEMBERS_HELP
-from paddock.cli.chatting.members import NOT_FOUND, SESSIONS, Members, agent_names
-from paddock.cli.chatting.speakers import Speakers, who_spoke
-from paddock.cli.chatting.turns import Turn
+from paddock.cli.chatting.members import NOT_FOUND, SESSIONS, Members, Speakers, agent_names, who_spoke
+from paddock.cli.chatting.turns import ChatTurn
 from paddock.cli.client import HostClient, RefusedError, connect
-from paddock.cli.failures import FAILED, CommandError
-from paddock.cli.program import command
+from paddock.cli.hosting import presence
+from paddock.cli.output import FAILED, CommandError, command
+
+
+def about(agent: str, host: HostClient, data: Path | None) -> str:
+    directory = presence.data_directory(data).absolute()
+    here = presence.find(directory)
+    plugin = _installed(agent, directory) if here is not None and here.url == host.url else ""
+    if plugin:
+        return (
+            f"The plugin {plugin} is installed: a host takes it up within seconds, and one with an agents file has it "
+            "under the names given there."
+        )
+    return f"If you are writing it, `{command('runner dev')}` says whether it is attached."
+
+
+def _installed(name: str, directory: Path) -> str:
+    """The installed plugin of this name, if there is one."""
+    from paddock.runners.packages import InstalledPlugins, PackageError
+
+    with suppress(PackageError, ValueError, OSError):
+        for one in InstalledPlugins(directory).list():
+            if one.plugin.partition("/")[2] == name:
+                return one.plugin
+    return ""
+
+
+try:
+    import readline
+except ImportError:  # Python can be built without it; typing still works
+    readline = None
+
+KEPT_LINES = 1000
+
+
+def history_file(environ: Mapping[str, str]) -> Path:
+    state = environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / "paddock" / "chat_history"
+
+
+class LineInput:
+    def __init__(self, *, colours: bool) -> None:
+        self._prompt = f"\001{BOLD}\002>\001{PLAIN}\002 " if colours and readline else "> "
+        self._file = history_file(os.environ)
+        if readline is not None:
+            with suppress(OSError):
+                readline.read_history_file(self._file)
+
+    def next(self) -> str | None:
+        """The next line; None when the person wants to leave (Ctrl-D, or Ctrl-C twice in a row)."""
+        for _ in range(2):
+            try:
+                return input(self._prompt)
+            except EOFError:
+                sys.stdout.write("\n")
+                return None
+            except UnicodeDecodeError:
+                return "\udcff"  # refused where everything that is no text is, with the same sentence
+            except KeyboardInterrupt:
+                sys.stdout.write("\n(Ctrl-C again or Ctrl-D leaves)\n")
+        return None
+
+    def save(self) -> None:
+        """Write the lines to a file that only this user may read; failing to is ignored."""
+        if readline is None:
+            return
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._file.touch(mode=0o600)
+            readline.set_history_length(KEPT_LINES)
+            readline.write_history_file(self._file)
+
 
 INTERRUPTED = 130
 MAX_TEXT = 10_000
@@ -31,7 +110,7 @@ ASKS_TO_HAND_OVER = "paddock.handover.prompt"
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """Whom to talk to, in which conversation, and how to show the answers."""
+    """A conversation at the terminal: the host, the thread, the agent, and how answers are shown."""
 
     connect: Callable[[], HostClient]
     thread_id: str
@@ -119,7 +198,7 @@ def say(talk: Chat, text: str, speakers: Speakers | None = None) -> Ending:
     """One turn. Ctrl-C cancels it and waits for its end; a second Ctrl-C leaves at once."""
     _check(text, talk)
     printer = talk.printer()
-    turn = Turn(
+    turn = ChatTurn(
         talk.connect, talk.thread_id, text, talk.agent, on_lost=lambda: printer.note("connection lost, trying again")
     )
     _start(turn, talk)
@@ -130,7 +209,7 @@ def say(talk: Chat, text: str, speakers: Speakers | None = None) -> Ending:
     return _watch(turn, printer)
 
 
-def _start(turn: Turn, talk: Chat) -> None:
+def _start(turn: ChatTurn, talk: Chat) -> None:
     try:
         turn.start()
     except RefusedError as refused:
@@ -139,7 +218,7 @@ def _start(turn: Turn, talk: Chat) -> None:
         raise CommandError(f"{refused}. {talk.about(talk.agent)}".strip()) from refused
 
 
-def _watch(turn: Turn, printer: AnswerPrinter | JsonPrinter) -> Ending:
+def _watch(turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> Ending:
     try:
         return _follow(turn, printer)
     except KeyboardInterrupt:
@@ -149,7 +228,6 @@ def _watch(turn: Turn, printer: AnswerPrinter | JsonPrinter) -> Ending:
 
 
 def _check(text: str, talk: Chat) -> None:
-    """What no host would take is not sent."""
     if not text.strip():
         raise CommandError(f'There is nothing to say. Try: {talk.again} "hello"')
     if len(text) > MAX_TEXT:
@@ -160,7 +238,7 @@ def _check(text: str, talk: Chat) -> None:
         raise CommandError(NOT_TEXT) from error
 
 
-def _follow(turn: Turn, printer: AnswerPrinter | JsonPrinter) -> Ending:
+def _follow(turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> Ending:
     end, asked = Ending(), False
     for event in turn.events():
         printer.show(event)
@@ -230,7 +308,7 @@ def _go_on(talk: Chat, task_id: str | None, speakers: Speakers) -> None:
     if task_id is None:
         return
     printer = talk.printer()
-    turn = Turn(talk.connect, talk.thread_id, "", task_id=task_id)
+    turn = ChatTurn(talk.connect, talk.thread_id, "", task_id=task_id)
     speakers.announce(turn, printer)
     end = _watch(turn, printer)
     _report(talk, end)

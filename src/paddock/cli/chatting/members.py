@@ -1,4 +1,5 @@
-"""Who takes part in a conversation at the terminal: invite, switch, remove, hand over. The host does it all."""
+"""Members of a conversation at the terminal: invite, switch, remove, hand over, and who speaks. The host does it
+all."""
 
 import sys
 import time
@@ -7,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
-from paddock.cli.chatting.answers import DIM, harmless, painted
+from paddock.cli.chatting.answers import DIM, AnswerPrinter, JsonPrinter, harmless, painted
+from paddock.cli.chatting.turns import ChatTurn
 from paddock.cli.client import HostClient, RefusedError
-from paddock.cli.failures import CommandError
+from paddock.cli.output import CommandError
 
 SESSIONS = "/api/v1/agent/sessions"
 NOT_FOUND = 404
@@ -65,7 +67,7 @@ class Members:
         self._show(session)
 
     def _why_not(self, name: str) -> str:
-        """Why an agent did not join; the host says so in its stream, which is long over for whoever asks later."""
+        """Find out why an agent did not join; the host's own word in the stream is over by now."""
         known = agent_names(self.connect())
         if name in known:
             return f"{harmless(name)} did not join; the host's log says why"
@@ -157,3 +159,25 @@ def _yes(question: str) -> bool:
         return input(question).strip().lower() in {"y", "yes"}
     except (EOFError, KeyboardInterrupt):
         return False
+
+
+class Speakers:
+    def __init__(self, last: str = "") -> None:
+        self._last = last
+
+    def announce(self, turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> None:
+        name = turn.agent_name()
+        if name and self._last and name != self._last:
+            printer.note(f"{name} speaks")
+        self._last = name or self._last
+
+
+def who_spoke(host: HostClient, thread_id: str) -> Speakers:
+    """Those of a conversation that goes on: whoever was active there spoke last. The agent may be gone by now."""
+    try:
+        session = host.call("GET", f"{SESSIONS}/{quote(thread_id, safe='')}")
+    except RefusedError as refused:
+        if refused.status != NOT_FOUND:
+            raise
+        return Speakers()
+    return Speakers(str(session["activeAgentId"] or ""))

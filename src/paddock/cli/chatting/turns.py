@@ -22,7 +22,7 @@ PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)
 
 
 @dataclass(slots=True)
-class Turn:
+class ChatTurn:
     """A turn under way. `reconnect` gives a fresh client, as a host that came back may have another address."""
 
     reconnect: Callable[[], HostClient]
@@ -59,7 +59,7 @@ class Turn:
                 broken_since = self._pause(broken_since)
 
     def agent_name(self) -> str:
-        """Who answers, as far as is known; empty while it waits in line."""
+        """Return the answering agent; empty while unknown or queued."""
         try:
             run = self.reconnect().call("GET", f"{RUNS}/{self.task_id}")
         except (HostGoneError, RefusedError):
@@ -90,5 +90,5 @@ class Turn:
 
 
 def _passes(status: int, *, lost: bool) -> bool:
-    """Whether a refusal may be over soon: a host that was killed and started anew has another local token."""
+    """Return true if a refusal may be over soon: a restarted host has another local token."""
     return status == UNAVAILABLE or (status == UNAUTHENTICATED and lost)

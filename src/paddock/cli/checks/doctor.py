@@ -15,10 +15,9 @@ from contextlib import suppress
 from importlib.util import find_spec
 
 from paddock.cli.checks.doctor_host import agents, data_directory, port, runners
-from paddock.cli.checks.findings import Finding, shown
+from paddock.cli.data.cluster import secret
 from paddock.cli.hosting import logs
-from paddock.cli.hosting.secret import secret
-from paddock.cli.output import write
+from paddock.cli.output import Finding, shown, write
 from paddock.rules.agents.extras import EXTRAS
 from paddock.settings import EMBEDDED, Settings
 from paddock_sdk.causes import cause_of
@@ -87,8 +86,8 @@ def _bus(settings: Settings) -> Finding:
 
 
 async def _not_reached(address: str) -> str | None:
-    """Why the bus is not reached; None when it is."""
-    from paddock.bus.chosen import bus_at
+    """Return why the bus cannot be reached, or None."""
+    from paddock.bus import bus_at
 
     bus = bus_at(address)
     await bus.open()
@@ -182,7 +181,7 @@ def _plugins(settings: Settings) -> Finding:
 
 
 def _mcp_servers(settings: Settings) -> Finding:
-    from paddock.cli.operating.agents import defined_by
+    from paddock.cli.commands.agents import defined_by
     from paddock.host.agents.file import AgentsFileError
 
     servers = dict(settings.mcp_servers)

@@ -1,4 +1,4 @@
-"""What `paddock doctor` says of one data directory: whether it can be used, and of the host that runs on it.
+"""Findings of `paddock doctor` about one data directory, and about the host that runs on it.
 
 A host knows its own port and agents better than the settings that are read here, as it may have been given others.
 """
@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paddock.cli.checks.findings import Finding
 from paddock.cli.client import HostClient, HostGoneError, RefusedError
 from paddock.cli.hosting import presence
-from paddock.cli.program import command
+from paddock.cli.output import Finding, command
 from paddock.settings import Settings
 
 
@@ -117,7 +116,7 @@ def _what_failed(runner: Mapping[str, Any]) -> str:
 
 
 def _agents_file(settings: Settings) -> Finding:
-    from paddock.cli.operating.agents import without_runner
+    from paddock.cli.commands.agents import without_runner
     from paddock.host.agents.file import AgentsFileError
 
     if settings.agents is None:

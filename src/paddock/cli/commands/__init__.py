@@ -1,1 +1,2 @@
-"""What each family of commands takes. The work is in one module per command beside this folder."""
+"""One module per family of commands: its options, and its work where that is one call of the HTTP API. Larger work
+is beside this folder, imported when the command runs."""

@@ -1,4 +1,4 @@
-"""Who may call the host: what `paddock keys` takes."""
+"""`paddock keys`: its options. The work is in `data/keys.py`."""
 
 import sys
 from pathlib import Path

@@ -1,9 +1,33 @@
-"""Talking to agents: what `chat` and `explain` take."""
+"""`paddock chat` and `paddock explain`."""
 
+import json
 import sys
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
+from paddock.cli.client import connect
 from paddock.cli.commands.options import argument, option, with_data, with_url
+from paddock.cli.output import write
+
+
+def print_explanation(
+    run: str, action: str, resource: str, *, url: str | None, data: Path | None, as_json: bool
+) -> int:
+    asked = urlencode({"action": action, "resource": resource})
+    told = connect(url, data).call("GET", f"/api/v1/agent/runs/{quote(run, safe='')}/explain?{asked}")
+    if as_json:
+        write(json.dumps(told, ensure_ascii=False) + "\n")
+        return 0
+    what = f"{action} {resource}".strip()
+    lines = [
+        f"{what}: {'granted' if told['granted'] else 'not granted'}, {'allowed' if told['allowed'] else 'refused'} now"
+    ]
+    lines += [f"  {sentence}" for sentence in told["because"]]
+    if told["decisions"]:
+        counts = ", ".join(f"{count} {result}" for result, count in sorted(told["decisions"].items()))
+        lines.append(f"  So far: {counts}.")
+    write("\n".join(lines) + "\n")
+    return 0
 
 
 @argument("message", says="What to say; without it, a conversation.", required=False)
@@ -32,6 +56,4 @@ def chat(
 @option("--json", "as_json", says="Print the answer as JSON.", flag=True)
 def explain(run: str, action: str, resource: str, url: str | None, data: Path | None, as_json: bool) -> None:
     """Say why a run may, or may not, make a host call."""
-    from paddock.cli.operating.explain import explain as tell
-
-    sys.exit(tell(run, action, resource, url=url, data=data, as_json=as_json))
+    sys.exit(print_explanation(run, action, resource, url=url, data=data, as_json=as_json))

@@ -3,23 +3,85 @@
 What only reads may run beside a host. What writes the directory takes its lock, or asks the host that holds it.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from paddock.cli.client import connect
-from paddock.cli.data import database
-from paddock.cli.failures import FAILED, USAGE, CommandError
+from paddock.cli.data.cluster import secret_apart, secret_needed
 from paddock.cli.hosting import presence
-from paddock.cli.hosting.secret import secret_apart, secret_needed
-from paddock.cli.output import counted, write
+from paddock.cli.output import FAILED, USAGE, CommandError, counted, with_advice, write
+from paddock.compose.cluster import blobs_of
+from paddock.ports.artifacts import Blobs
 from paddock.rules.agents.addresses import is_postgres
+from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rebuilding import Difference
 from paddock.settings import Settings
 from paddock.storage.files import backup as backups
 from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.files.verifying import Looked, look
 from paddock.storage.sqlite.commands import compare, has_database, rebuild
+
+PIECE = 1024 * 1024
+Found = TypeVar("Found")
+
+
+def _look_in_database(settings: Settings) -> list[Looked]:
+    return _all(settings, _looked_at(settings))
+
+
+def _compare_database(settings: Settings) -> list[Difference]:
+    from paddock.storage.postgres import commands as rebuilding
+
+    return _all(settings, rebuilding.compare(settings.store))
+
+
+def _rebuild_database(settings: Settings) -> list[Difference]:
+    from paddock.storage.postgres import commands as rebuilding
+
+    return _all(settings, rebuilding.rebuild(settings.store))
+
+
+def _all(settings: Settings, found: AsyncIterator[Found]) -> list[Found]:
+    async def gather() -> list[Found]:
+        return [one async for one in found]
+
+    try:
+        return asyncio.run(gather())
+    except StorageUnavailableError as error:
+        raise CommandError(f"{settings.of_whom(error)}: {with_advice(error)}", exit_code=USAGE) from error
+
+
+async def _looked_at(settings: Settings) -> AsyncIterator[Looked]:
+    from paddock.storage.postgres import commands as rebuilding
+
+    async for session_id, damage in rebuilding.check(settings.store):
+        yield Looked("conversation", session_id, f"fact {damage.seq}: {damage.what}" if damage else None)
+    blobs = blobs_of(settings)
+    await blobs.open()
+    try:
+        looked = [(name, await _problem_of(blobs, name)) async for name in rebuilding.needed_bytes(settings.store)]
+    finally:
+        await blobs.close()
+    wrong = {name for name, problem in looked if problem}
+    still = {name async for name in rebuilding.needed_bytes(settings.store) if name in wrong} if wrong else wrong
+    for name, problem in looked:  # what was removed with its row meanwhile is not missing
+        yield Looked("bytes", name, problem if name in still else None)
+
+
+async def _problem_of(blobs: Blobs, name: str) -> str | None:
+    digest, at = sha256(), 0
+    try:
+        while piece := await blobs.read(name, at, PIECE):
+            digest.update(piece)
+            at += len(piece)
+    except HostError as error:
+        return error.message
+    return None if digest.hexdigest() == name else "damaged: not what their name says"
+
 
 SHOWN = 50
 """So many findings are printed; all are counted."""
@@ -43,7 +105,7 @@ def verify_all(data: Path | None, settings: Settings) -> int:
 def _looked(data: Path | None, settings: Settings) -> Iterable[Looked]:
     if not is_postgres(settings.store):
         return look(_existing(data))
-    return database.look(settings)
+    return _look_in_database(settings)
 
 
 def rebuild_all(data: Path | None, settings: Settings, *, only_check: bool) -> int:
@@ -57,12 +119,12 @@ def rebuild_all(data: Path | None, settings: Settings, *, only_check: bool) -> i
 
 
 def _compared(data: Path | None, settings: Settings) -> Iterable[Difference]:
-    return database.compare(settings) if is_postgres(settings.store) else compare(_existing(data))
+    return _compare_database(settings) if is_postgres(settings.store) else compare(_existing(data))
 
 
 def _rebuilt(data: Path | None, settings: Settings) -> Iterable[Difference]:
     if is_postgres(settings.store):
-        return database.rebuild(settings)
+        return _rebuild_database(settings)
     directory = _existing(data)
     try:
         with DataDirectory.lock(directory):

@@ -11,10 +11,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from paddock.cli.client import HostClient, RefusedError
-from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.hosting import presence
-from paddock.cli.output import write
-from paddock.cli.program import command
+from paddock.cli.output import USAGE, CommandError, command, write
 from paddock.host.people.api_keys import new_key
 from paddock.host.people.principals import DEV
 from paddock.ports import ApiKeyRow, Store
@@ -194,7 +192,7 @@ def _create_directly(
 
 
 async def _added_first(store: Store, row: ApiKeyRow, *, if_none: bool) -> bool:
-    """Whether there was no key before; then, and unless one is wanted only then, add this one."""
+    """Add the key, with `if_none` only if there is none yet. Return true if there was none."""
     await store.open()
     try:
         first = not await store.any_key()

@@ -52,7 +52,7 @@ def _adopt_standard_logging(level: int, shared: list[Any], form: str) -> None:
 
 
 def _with_ours(_: Any, name: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """What our own lines say beside their sentence; what libraries put there is not known here, so it stays out.
+    """Add the extra fields of our own log lines; those of libraries may hold secrets and stay out.
 
     Of an error the first line: a database goes on with the values it was given.
     """

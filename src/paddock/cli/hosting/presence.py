@@ -1,4 +1,4 @@
-"""How a running host says that it is there: its address and a token, in files of the data directory.
+"""Files of the data directory through which a running host is found: its address and a token.
 
 Whoever may read the token (mode 0600) acts as the host's administrator, so the command line needs no key on the
 machine of the host. Nothing here talks to the host.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.output import USAGE, CommandError
 
 ADDRESS_FILE = "serve.json"
 TOKEN_FILE = "local-token"  # noqa: S105 - the name of a file, not what is in it
@@ -42,7 +42,7 @@ def check_possible(data: Path) -> None:
 
 
 def asked_for(flag: Path | None, environ: Mapping[str, str] | None = None) -> bool:
-    """Whether somebody said which data directory, instead of leaving it to the default."""
+    """Return true if the data directory was named, by option or environment."""
     return flag is not None or bool((os.environ if environ is None else environ).get("PADDOCK_DATA"))
 
 

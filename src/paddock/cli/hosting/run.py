@@ -20,9 +20,8 @@ from paddock.agent_program import load_program
 from paddock.cli.chatting.answers import colours_wanted
 from paddock.cli.chatting.chat import Chat, converse, one_message
 from paddock.cli.client import connect
-from paddock.cli.failures import USAGE, CommandError, as_sentence
 from paddock.cli.hosting import presence
-from paddock.cli.program import command
+from paddock.cli.output import USAGE, CommandError, as_sentence, command
 from paddock.confinement.private import private_directory, private_file
 from paddock.host.agents.file import AgentsFileError
 from paddock.settings import Settings
@@ -62,7 +61,7 @@ def run(file: Path, settings: Settings, message: str | None, *, new: bool) -> in
 
 def _serve(settings: Settings) -> None:
     """Until somebody stops it; it says itself at which address."""
-    from paddock.cli.hosting.loading import load_serve
+    from paddock.cli.hosting.starting import load_serve
 
     port = _port(settings)
     if port != settings.port:
@@ -71,7 +70,7 @@ def _serve(settings: Settings) -> None:
 
 
 def _why_the_old(data: Path) -> str:
-    """Why the file, as it is saved now, is not what answers."""
+    """Return why the file, as it is saved now, is not what answers."""
     with suppress(CommandError):  # a host that went away is told by the turn itself
         problem = connect(None, data).call("GET", "/api/v1/agents").get("problem")
         return f"the old version still answers: {problem}" if problem else ""
@@ -99,7 +98,7 @@ def _typed(file: Path) -> str:
 
 
 def _agent_of(file: Path) -> str:
-    """What the file's first agent is called; a mistake in the file is said before anything starts."""
+    """Return the name of the file's first agent; a mistake in the file fails here, before anything starts."""
     try:
         return load_program(file.absolute()).bindings[0].agent_id
     except AgentsFileError as error:

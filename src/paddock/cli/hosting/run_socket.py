@@ -16,8 +16,8 @@ import structlog
 import uvicorn
 
 from paddock.host.runs.endpoints import RunEndpoints
+from paddock.http_api.edge.bounds import Crowd
 from paddock.http_api.edge.connection import Connection, Way
-from paddock.http_api.edge.crowd import Crowd
 from paddock.http_api.mcp.door import McpDoor
 
 FOLDER, NAME = "run", "mcp.sock"

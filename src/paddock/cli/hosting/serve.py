@@ -24,24 +24,22 @@ import uvloop
 from starlette.types import ASGIApp
 
 from paddock import compose
-from paddock.cli.failures import USAGE, CommandError, as_sentence, with_advice
 from paddock.cli.hosting import logs, presence
-from paddock.cli.hosting.large_pages import use_large_pages
-from paddock.cli.hosting.leaving import hanging
+from paddock.cli.hosting.process import hanging, use_large_pages
 from paddock.cli.hosting.run_socket import run_socket
-from paddock.cli.program import command
+from paddock.cli.output import USAGE, CommandError, as_sentence, command, with_advice
 from paddock.host.agents.file import AgentsFileError
 from paddock.host.platforms.platforms import PlatformError
 from paddock.http_api.edge.app import ShortWay
+from paddock.http_api.edge.bounds import Crowd
 from paddock.http_api.edge.connection import Connection
-from paddock.http_api.edge.crowd import Crowd
 from paddock.models.loading import ModelSettingsError
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import store_at
 from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
 from paddock.telemetry.loop_watch import LoopWatch
-from paddock.tools.signatures import ToolDefinitionError
+from paddock.tools.functions import ToolDefinitionError
 
 BACKLOG = 2048
 THREADS = "paddock-loop"
@@ -64,14 +62,14 @@ SETTLED_AFTER = (5.0, 60.0, 600.0)
 
 
 def _collect_rarely() -> None:
-    """What is loaded now stays for good, and values are never part of cycles: look for garbage less often."""
+    """Collect garbage less often: loaded code stays for good, and values are never part of cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, 20, 50)
 
 
 async def _settle_in() -> None:
-    """When the first runs have loaded what is loaded late, and again when the caches are full."""
+    """Use large pages when the first runs have loaded late modules, and again when the caches are full."""
     for seconds in SETTLED_AFTER:
         await asyncio.sleep(seconds)
         pages = await asyncio.to_thread(use_large_pages)
@@ -234,7 +232,7 @@ def _built(settings: Settings, token: str, url: str) -> compose.House:
 
 
 def _crowd(settings: Settings) -> Crowd:
-    """As many connections as are set, or as many as this process may have files open for."""
+    """Return the set number of connections, or as many as this process may have files open for."""
     wanted = settings.max_connections + FILES_BESIDE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -315,7 +313,7 @@ def _url(host: str, listener: socket.socket) -> str:
 
 
 def _by_name(url: str) -> str:
-    """Where other machines reach this one, as far as can be told: one that listens everywhere is called by its name."""
+    """Return the address for other machines: one that listens everywhere is called by its host name."""
     name = socket.gethostname()
     return url.replace("//0.0.0.0:", f"//{name}:").replace("//[::]:", f"//{name}:")
 
@@ -345,7 +343,7 @@ def _named(house: compose.House) -> str:
 
 
 def _data_flag(data: Path) -> Path | None:
-    """What other commands must be told to find this directory, from here."""
+    """Return the `--data` that other commands need to find this directory from here."""
     return None if data == Path(presence.DEFAULT_DATA).absolute() else data
 
 

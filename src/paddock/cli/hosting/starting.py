@@ -1,4 +1,4 @@
-"""Starting a host from what was asked for on the command line.
+"""Start a host from the command line: read plain flags without click, and load the host's program late.
 
 `paddock serve --port 0 --data DIR` is read here, without the library that reads the rest of the command line: it would
 stay in memory, two megabytes and more, for as long as the host runs. Whatever is not that plain (a question for help,
@@ -6,8 +6,40 @@ an option nobody knows, one that is given twice) is left to that library, which 
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paddock.settings import Settings
+
+
+def load_serve() -> "Callable[[Settings], None]":
+    """The function that runs a host until somebody stops it."""
+    if "structlog" not in sys.modules:
+        with _absent("rich", "greenlet"):
+            import_module("structlog")
+    from paddock.cli.hosting.serve import serve
+
+    return serve
+
+
+@contextmanager
+def _absent(*names: str) -> Generator[None]:
+    """structlog loads rich, and rich a lexer for every language, for tracebacks that we write plainly; and greenlet,
+    where somebody has it: five megabytes that are never used.
+    """
+    hidden = [name for name in names if name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = None  # pyright: ignore[reportArgumentType] - how Python is told there is no such module
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
 
 ONCE = frozenset(
     {
@@ -28,7 +60,7 @@ Flags = dict[str, "str | list[str]"]
 
 
 def plain_flags(words: Sequence[str]) -> Flags | None:
-    """What `serve` is asked for, by the names of the settings; None if this is not plainly that."""
+    """Read the settings of a plain `serve` command; None for any other command line."""
     if not words or words[0] != "serve":
         return None
     flags: Flags = {}
@@ -67,6 +99,5 @@ def start(flags: Mapping[str, object]) -> None:
     )
     for warning in settings.unknown_variables():
         print(f"paddock: {warning}", file=sys.stderr, flush=True)
-    from paddock.cli.hosting.loading import load_serve
 
     load_serve()(loaded)

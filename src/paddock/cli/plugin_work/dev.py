@@ -6,20 +6,21 @@ is refused or cannot be read waits for the next save, because until then nothing
 """
 
 import asyncio
+import json
+import os
 from asyncio.subprocess import Process
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import websockets
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as open_socket
 
 from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, HostClient, HostGoneError, RefusedError, connect
-from paddock.cli.failures import USAGE, CommandError
-from paddock.cli.output import counted
-from paddock.cli.plugin_work.dev_cluster import Elsewhere
+from paddock.cli.output import USAGE, CommandError, command, counted
+from paddock.cli.plugin_work.dev_cluster import DevCluster
 from paddock.cli.plugin_work.dev_relay import (
     FRAME_BYTES,
     Heard,
@@ -33,12 +34,75 @@ from paddock.cli.plugin_work.dev_relay import (
     to_host,
     to_plugin,
 )
-from paddock.cli.plugin_work.live_runs import LiveRuns
-from paddock.cli.plugin_work.watching import Stamps, changed, snapshot
-from paddock.cli.program import command
 from paddock.runners.installed.plugins import Plugin, PluginError, load_plugin
-from paddock.runners.packages.contents import OWN_DIRECTORY
-from paddock.runners.packages.trees import holds_data
+from paddock.runners.packages.contents import LEFT_OUT, OWN_DIRECTORY, holds_data
+from paddock_sdk.protocol.results import TERMINAL_TYPES
+
+POLL_SECONDS = 0.3
+
+Stamps = dict[str, tuple[int, int]]
+
+
+def snapshot(directory: Path) -> Stamps:
+    """Every file with its time and size; a save changes one of them."""
+    stamps: Stamps = {}
+    for top, names, files in os.walk(directory):
+        names[:] = [name for name in names if name not in LEFT_OUT and not holds_data(f"{top}/{name}")]
+        for name in files:
+            path = os.path.join(top, name)  # noqa: PTH118 - thousands of files, twice a second
+            with suppress(OSError):
+                found = os.stat(path)  # noqa: PTH116
+                stamps[path] = (found.st_mtime_ns, found.st_size)
+    return stamps
+
+
+async def changed(directory: Path, before: Stamps) -> None:
+    """Return when something was saved since then."""
+    while snapshot(directory) == before:  # noqa: ASYNC110 - files have no event to wait for without another library
+        await asyncio.sleep(POLL_SECONDS)
+
+
+class LiveRuns:
+    def __init__(self) -> None:
+        self._runs: set[str] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def heard(self, line: bytes) -> None:
+        """A line from the host: it begins a run, or has it stopped, and then nobody waits for it any more."""
+        if b'"run_agent"' in line and (started := _params(line, "run_agent")):
+            self._runs.add(str(started["context"]["run_id"]))
+        elif b'"cancel_run"' in line:
+            self._runs.discard(str(_params(line, "cancel_run").get("run_id")))
+        self._look()
+
+    def said(self, line: bytes) -> None:
+        """A line from the plugin, perhaps the last one of a run."""
+        if b'"run.' in line:
+            params = _params(line, "run_result")
+            if params.get("type") in TERMINAL_TYPES:
+                self._runs.discard(str(params.get("run_id")))
+                self._look()
+
+    async def over(self) -> None:
+        """Wait until none is under way."""
+        await self._idle.wait()
+
+    def _look(self) -> None:
+        self._idle.clear() if self._runs else self._idle.set()
+
+
+def _params(line: bytes, method: str) -> dict[str, Any]:
+    """Return the parameters of a frame of this method; empty for other frames."""
+    try:
+        frame: Any = json.loads(line)
+        return cast("dict[str, Any]", frame["params"]) if frame["method"] == method else {}
+    except (ValueError, LookupError, TypeError):
+        return {}
+
 
 RETRY_SECONDS = 1.0
 FINISH_SECONDS = 30.0
@@ -49,7 +113,7 @@ ON_SAVE = "it is tried again when you save"
 def dev(directory: Path, *, url: str | None, data: Path | None) -> int:
     """Until Ctrl-C. The first contact must work; later ones are tried again."""
     _check(directory)
-    work = Work(directory.resolve(), url, data)
+    work = DevSession(directory.resolve(), url, data)
     work.host().call("GET", "/readyz")
     with suppress(KeyboardInterrupt):
         asyncio.run(work.until_interrupted())
@@ -66,7 +130,7 @@ def _check(directory: Path) -> None:
 
 
 @dataclass(slots=True)
-class Work:
+class DevSession:
     """One plugin under work and the host it is tried on. Each step says whether only a save can change anything."""
 
     directory: Path
@@ -75,7 +139,7 @@ class Work:
     _was_attached: bool = False
     _no_host: str = field(default="")
     """What was said of a missing host; said again only when it changes."""
-    _elsewhere: Elsewhere | None = None
+    _cluster: DevCluster | None = None
     """The same at the other hosts of a cluster."""
 
     def host(self) -> HostClient:
@@ -126,18 +190,18 @@ class Work:
         async with open_socket(address(client.url, token), max_size=FRAME_BYTES, compression=None) as socket:
             self._no_host = ""
             process = await start(plugin)
-            self._elsewhere = self._elsewhere or Elsewhere(plugin, lambda: mint(plugin, self.host()), client.url)
+            self._cluster = self._cluster or DevCluster(plugin, lambda: mint(plugin, self.host()), client.url)
             news = asyncio.create_task(self._announce(plugin, client))
             try:
-                return await _carry(plugin, process, socket, stamps, self._elsewhere.heard)
+                return await _carry(plugin, process, socket, stamps, self._cluster.heard)
             finally:
                 news.cancel()
                 await asyncio.shield(stop(process))
 
     async def _leave_the_others(self) -> None:
-        elsewhere, self._elsewhere = self._elsewhere, None
-        if elsewhere is not None:
-            await elsewhere.stop()
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            await cluster.stop()
 
     async def _announce(self, plugin: Plugin, client: HostClient) -> None:
         """Say so when the host offers the plugin's runners, which is after it has asked the plugin about them."""

@@ -15,7 +15,7 @@ import websockets
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as open_socket
 
-from paddock.cli.failures import CommandError
+from paddock.cli.output import CommandError
 from paddock.cli.plugin_work.dev_relay import (
     FRAME_BYTES,
     first_of,
@@ -39,7 +39,7 @@ NO_TOKEN = 4401
 """That host has not heard of the token; another one may do."""
 
 
-class Elsewhere:
+class DevCluster:
     def __init__(self, plugin: Plugin, token: Callable[[], str], front: str) -> None:
         self._plugin = plugin
         self._token = token

@@ -13,8 +13,8 @@ import websockets
 from websockets.asyncio.client import ClientConnection
 
 from paddock.cli.client import HostClient
-from paddock.cli.failures import CommandError
-from paddock.rules.cluster.attach_addresses import TOKENS, attach_address
+from paddock.cli.output import CommandError
+from paddock.rules.agents.addresses import TOKENS, attach_address
 from paddock.runners.installed.plugins import Plugin
 
 FRAME_BYTES = 4 * 1024 * 1024
@@ -32,12 +32,12 @@ def mint(plugin: Plugin, client: HostClient) -> str:
 
 
 def address(url: str, token: str) -> str:
-    """Where a runner attaches at a host."""
+    """Return the address where a runner attaches to a host."""
     return f"{attach_address(url)}?token={quote(token, safe='')}"
 
 
 def through(url: str, door: str, token: str) -> str:
-    """Where one host is asked to carry a runner on to another one."""
+    """Return the address where one host relays a runner to another."""
     return f"{address(url, token)}&host={quote(door, safe='')}"
 
 

@@ -6,13 +6,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from paddock import settings
-from paddock.cli.asking import want_yes
 from paddock.cli.client import connect
-from paddock.cli.failures import FAILED, CommandError
 from paddock.cli.hosting import presence
-from paddock.cli.output import write
+from paddock.cli.output import FAILED, CommandError, command, want_yes, write
 from paddock.cli.plugin_work import sharing
-from paddock.cli.program import command
 from paddock.runners.installed.plugins import Level
 from paddock.runners.packages import Installed, InstalledPlugins, Package, PackageError, plain_words, read_package
 from paddock.runners.processes.isolation import active_level
@@ -129,7 +126,6 @@ def _check_free(plugins: InstalledPlugins, plugin: str, *, replace: bool) -> Non
 
 
 def _host(data: Path | None) -> settings.Settings:
-    """How the host of this data directory is set."""
     return settings.load({"data": data})
 
 
@@ -138,7 +134,7 @@ def _stronger(one: Level, other: Level) -> Level:
 
 
 def _level_words(level: Level, *, network: bool) -> str:
-    """What really stands between the plugin and the machine, at the level it will run at."""
+    """Describe what stands between the plugin and the machine, at the level it will run at."""
     if level == "L0":
         return "at isolation L0: as your user, with your files and this machine's network"
     offered, why = active_level()
@@ -160,7 +156,7 @@ def _entries(plugins: InstalledPlugins) -> list[Installed]:
 
 
 def _description(package: Package, present: Installed | None, host: settings.Settings) -> str:
-    """What a person decides by. The package's own words are shown on one line each and cannot paint over ours."""
+    """Describe a package to the person who decides. Its own words take one line each and cannot paint over ours."""
     about = package.about
     level = _stronger(about.isolation, host.isolation)
     wants = plain_words(about.ceiling, network=about.network)
@@ -179,7 +175,8 @@ def _description(package: Package, present: Installed | None, host: settings.Set
 
 
 def _host_only_words(names: Sequence[str] | None) -> str:
-    """Who makes settings that name programs, paths and addresses. Most forms are known only when the plugin runs."""
+    """Say who makes settings that name programs, paths and addresses. Most forms are known only when the plugin
+    runs."""
     if names is None:
         return (
             "Settings of its agents that it marks host_only, or that sound like programs, paths or addresses, are made "

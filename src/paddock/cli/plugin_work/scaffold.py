@@ -6,9 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from paddock.cli.failures import USAGE, CommandError
-from paddock.cli.output import write
-from paddock.cli.program import program
+from paddock.cli.output import USAGE, CommandError, program, write
 from paddock_sdk.protocol.ids import PluginId
 
 PLUGIN_FILE = """\

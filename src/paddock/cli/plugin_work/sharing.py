@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from paddock import settings
-from paddock.cli.failures import CommandError
+from paddock.cli.output import CommandError
 from paddock.rules.agents.addresses import is_postgres
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow, PluginRow
 from paddock.runners.packages import InstalledPlugins, Package
 from paddock.runners.packages.archives import packed
-from paddock.runners.packages.trees import read_tree
+from paddock.runners.packages.contents import read_tree
 
 if TYPE_CHECKING:
     from paddock.storage.postgres import PostgresStore
@@ -45,8 +45,7 @@ def share(address: str, package: Package) -> None:
 
 
 def brought_along(directory: Path) -> tuple[Sequence[PluginRow], Sequence[str]]:
-    """What is installed in a directory, for all hosts of a store that takes it in; and what is not as it was agreed to,
-    which no host loads."""
+    """Return the installed plugins of a directory for a shared store, and those changed since they were agreed to."""
     plugins, rows, changed = InstalledPlugins(directory), list[PluginRow](), list[str]()
     for one in plugins.list():
         contents = read_tree(plugins.directory(one.plugin))
@@ -58,7 +57,7 @@ def brought_along(directory: Path) -> tuple[Sequence[PluginRow], Sequence[str]]:
 
 
 def withdraw(address: str, plugin: str) -> bool:
-    """Whether the hosts had it."""
+    """Remove a plugin from all hosts; return false if they did not have it."""
     if plugin not in _ask(address, lambda store: store.shared_plugins()):
         return False
     _write(address, PluginRow(plugin, "", "", b"", time.time(), _person()))

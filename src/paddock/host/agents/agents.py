@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from paddock.rules.access.permissions import BindingPolicy
-from paddock.rules.platforms.event_routing import answering, answers
 from paddock.rules.run.context import NO_EXTRAS, AgentExtras
-from paddock.rules.run.events import MESSAGE
+from paddock.rules.run.events import MESSAGE, answering, answers
 from paddock.rules.session import messages
 
 NONE_OFFERED: Mapping[str, str] = {}

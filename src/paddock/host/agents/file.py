@@ -11,10 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from paddock.host.agents.agents import AgentBinding, Agents, Origin, RunnerNames, no_runner_names, takes_messages
 from paddock.host.agents.files import AgentFileError, AgentFiles
 from paddock.host.agents.shapes import AgentShape, in_words, name_problem
-from paddock.rules.agents.mcp_specs import McpServerSpec
-from paddock.rules.agents.model_specs import ModelSpec
-from paddock.rules.agents.named_resources import NamedResources
 from paddock.rules.agents.resources import OfferedFile
+from paddock.rules.agents.specs import McpServerSpec, ModelSpec, NamedResources
 
 BUILT_IN = """\
 default_agent: assistant

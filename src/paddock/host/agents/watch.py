@@ -14,7 +14,7 @@ import structlog
 
 from paddock.host.agents.agents import Agents
 from paddock.host.agents.file import AgentsFileError, Defined
-from paddock.rules.agents.named_resources import NamedResources
+from paddock.rules.agents.specs import NamedResources
 from paddock.rules.rows.rows import AuditRow
 
 log = structlog.get_logger("paddock.agents")

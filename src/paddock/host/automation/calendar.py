@@ -17,11 +17,11 @@ from paddock.ports import CalendarRecords
 from paddock.ports.tools import ToolUse
 from paddock.rules.agents.extras import needed_for
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows.calendar import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
+from paddock.rules.rows.automation import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.schedule.calendar import (
     LOOK_AHEAD,
-    Event,
+    CalendarEvent,
     Occurrence,
     from_body,
     occurrences,
@@ -128,7 +128,7 @@ class Calendars:
             raise HostError(ErrorCode.NOT_FOUND, "there is no such event; calendar_read tells the event_id of each")
         return row
 
-    def _row(self, use: ToolUse, known: CalendarEventRow | None, event: Event) -> CalendarEventRow:
+    def _row(self, use: ToolUse, known: CalendarEventRow | None, event: CalendarEvent) -> CalendarEventRow:
         now, (starts_at, ends_at) = self.clock(), span(event, zone_of(event.event_timezone))
         return CalendarEventRow(
             event_id=known.event_id if known else new_id(),
@@ -170,7 +170,7 @@ class Calendars:
         )
 
 
-def _check_room(state: CalendarState, known: CalendarEventRow | None, event: Event) -> None:
+def _check_room(state: CalendarState, known: CalendarEventRow | None, event: CalendarEvent) -> None:
     if known is None and state.events >= MAX_EVENTS:
         raise HostError(ErrorCode.CONFLICT, f"a calendar has at most {MAX_EVENTS} events; delete some first")
     if event.rrule and not (known and known.recurring) and state.recurring >= MAX_RECURRING:
@@ -196,7 +196,7 @@ def _clashing(
     return overlapping(mine, found, MAX_NAMED)
 
 
-def _overlap(event: Event, overlaps: Sequence[Occurrence]) -> HostError:
+def _overlap(event: CalendarEvent, overlaps: Sequence[Occurrence]) -> HostError:
     named = "; ".join(
         f"{one.event.title!r} from {one.start} to {one.end} {one.event.event_timezone}" for one in overlaps
     )

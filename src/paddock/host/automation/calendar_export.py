@@ -11,8 +11,8 @@ from icalendar import Calendar, vRecur
 from icalendar import Event as IcsEvent
 
 from paddock.host.automation.calendar_shapes import zone_of
-from paddock.rules.rows.calendar import CalendarEventRow
-from paddock.rules.schedule.calendar import Event, from_body, until_of
+from paddock.rules.rows.automation import CalendarEventRow
+from paddock.rules.schedule.calendar import CalendarEvent, from_body, until_of
 from paddock.rules.schedule.schedule import read_rule
 
 _ONE_DAY = timedelta(days=1)
@@ -28,7 +28,7 @@ def as_ics(rows: Sequence[CalendarEventRow]) -> bytes:
     return calendar.to_ical()
 
 
-def _component(row: CalendarEventRow, event: Event) -> IcsEvent:
+def _component(row: CalendarEventRow, event: CalendarEvent) -> IcsEvent:
     made = IcsEvent()
     made.add("uid", row.event_id)
     made.add("dtstamp", datetime.fromtimestamp(row.updated_at, UTC))
@@ -46,7 +46,7 @@ def _component(row: CalendarEventRow, event: Event) -> IcsEvent:
     return made
 
 
-def _when(event: Event) -> tuple[date, date]:
+def _when(event: CalendarEvent) -> tuple[date, date]:
     """Days, the end being the day after the last; or times on the wall with their zone."""
     if event.all_day:
         return date.fromisoformat(event.start), date.fromisoformat(event.end) + _ONE_DAY
@@ -56,7 +56,7 @@ def _when(event: Event) -> tuple[date, date]:
     )
 
 
-def _rule(event: Event) -> vRecur:
+def _rule(event: CalendarEvent) -> vRecur:
     """As it was given, but for its end: that is said in days of the zone, or in UTC, as the standard has it."""
     zone = zone_of(event.event_timezone)
     rule = vRecur.from_ical(read_rule(event.rrule, zone).text)

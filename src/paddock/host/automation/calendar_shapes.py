@@ -6,7 +6,7 @@ from typing import Any
 
 from paddock.host.zones import find_zone
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.schedule.calendar import CalendarError, Event, check_event, read_wall
+from paddock.rules.schedule.calendar import CalendarError, CalendarEvent, check_event, read_wall
 from paddock.rules.schedule.schedule import moments
 from paddock.rules.values import replace
 
@@ -26,7 +26,7 @@ def zone_of(name: object) -> tzinfo:
     return zone
 
 
-def read_event(before: Event | None, given: Mapping[str, Any]) -> Event:
+def read_event(before: CalendarEvent | None, given: Mapping[str, Any]) -> CalendarEvent:
     """A new event, or an old one with what is given changed. Raises HostError."""
     if before is None or given.get("start") or given.get("end"):
         zone_of(given.get("event_timezone"))
@@ -34,7 +34,7 @@ def read_event(before: Event | None, given: Mapping[str, Any]) -> Event:
     try:
         if before is None:
             empty: dict[str, Any] = {"title": "", "start": "", "end": ""}
-            event = Event(**{**empty, **changes})
+            event = CalendarEvent(**{**empty, **changes})
         else:
             event = replace(before, **{**_moved(before, changes), **changes})
         return check_event(event, zone_of(event.event_timezone))
@@ -42,7 +42,7 @@ def read_event(before: Event | None, given: Mapping[str, Any]) -> Event:
         raise _wrong(str(error)) from error
 
 
-def _moved(before: Event, changes: Mapping[str, Any]) -> Mapping[str, str]:
+def _moved(before: CalendarEvent, changes: Mapping[str, Any]) -> Mapping[str, str]:
     """Who moves only the start means the event to stay as long as it was."""
     if "start" not in changes or "end" in changes:
         return {}
@@ -78,7 +78,7 @@ def _moment(name: str, text: str, zone: tzinfo, *, whole: bool) -> float:
     return moments(wall + _ONE_DAY if whole and "T" not in text else wall, zone, every=False)[0]
 
 
-def event_as_told(event_id: str, event: Event) -> dict[str, Any]:
+def event_as_told(event_id: str, event: CalendarEvent) -> dict[str, Any]:
     """What is empty is left out."""
     told = {
         "event_id": event_id,

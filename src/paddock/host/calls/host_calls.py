@@ -24,8 +24,8 @@ from paddock.host.runs.live_runs import LiveRuns
 from paddock.ports import Caller, ConversationRecords, Unreadable
 from paddock.rules.access.gate import (
     LOOKED_AT,
-    Looked,
-    RefusedError,
+    CallCheck,
+    CallRefusedError,
     check_operation,
     check_resource,
     check_scope,
@@ -58,7 +58,7 @@ REFUSED = "this run may not do that"
 LATE = "the run is past its deadline"
 ALLOWED = "in the grant of the run"
 FOREIGN = "unknown, ended or foreign run"
-NOTHING = Looked()
+NOTHING = CallCheck()
 
 log = structlog.get_logger("paddock.gate")
 
@@ -145,7 +145,7 @@ class HostCalls:
             raise
         except Exception as mistake:
             log.exception("a host call failed", action="host_call.failed", plugin=caller.plugin, method=method[:128])
-            error = RefusedError(ErrorCode.RUNTIME_ERROR, "the host failed to answer", "a mistake of the host")
+            error = CallRefusedError(ErrorCode.RUNTIME_ERROR, "the host failed to answer", "a mistake of the host")
             await self._refuse(call, error)
             raise error from mistake
 
@@ -182,9 +182,9 @@ class HostCalls:
     def _find(self, caller: Caller, run_id: str) -> LiveRun:
         run = self._live.find(run_id)
         if run is None or run.settled or run.over:
-            raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "no such run is active")
+            raise CallRefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "no such run is active")
         if run.connection_id != caller.connection_id:
-            raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "the run was started on another connection")
+            raise CallRefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "the run was started on another connection")
         return run
 
     def _check_deadline(self, run: LiveRun) -> None:
@@ -320,7 +320,7 @@ class _Buckets:
 
 
 def _reason(error: HostError) -> str:
-    return error.reason if isinstance(error, RefusedError) else error.message
+    return error.reason if isinstance(error, CallRefusedError) else error.message
 
 
 def _check_frame(size: int) -> None:

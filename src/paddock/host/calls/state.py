@@ -10,7 +10,7 @@ from paddock.ports import KeptRecords
 from paddock.rules.access.limits import MAX_STATE_SCOPE_BYTES
 from paddock.rules.access.permissions import Grant, state_key
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.log.versions import version_of
+from paddock.rules.log.chain import version_of
 from paddock.rules.rows.rows import AuditRow, StateRow
 from paddock_sdk.protocol.host_calls import (
     Deleted,

@@ -12,7 +12,7 @@ from paddock.host.cluster.forwarding import Forwarding
 from paddock.host.cluster.membership import Membership
 from paddock.host.cluster.remote_requests import LetIn, NothingToTell
 from paddock.rules.access.credentials import HOST, Credential
-from paddock.rules.cluster.attach_addresses import attach_address
+from paddock.rules.agents.addresses import attach_address
 from paddock.rules.cluster.leases import Peer
 from paddock.rules.rows.rows import AuditRow
 

@@ -13,12 +13,12 @@ from paddock.ports import KeptRecords
 from paddock.ports.attachments import AttachmentRef, Pictures
 from paddock.rules.access.artifacts import is_expired
 from paddock.rules.access.credentials import HOST, Credential
-from paddock.rules.cluster.signing import SigningKeys
 from paddock.rules.conversations.attachment_urls import (
     MAX_URL_CHARS,
     Disposition,
     Owner,
     ReadAddress,
+    SigningKeys,
     Upload,
     counts,
     granted_upload,

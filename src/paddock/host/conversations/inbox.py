@@ -18,11 +18,11 @@ from paddock.host.session.loop import SessionLoop
 from paddock.host.session.sessions import Sessions
 from paddock.ports import ConversationRecords, PeopleRecords
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.log.salting import is_salted
+from paddock.rules.log.chain import is_salted
 from paddock.rules.rows.rows import TERMINAL_STATUSES, AuditRow, RunRow
 from paddock.rules.run.events import CONTINUED, MESSAGE, is_message
-from paddock.rules.session.mentions import SIGNS, leading_mention
 from paddock.rules.session.messages import CancelRequested
+from paddock.rules.session.routing import SIGNS, leading_mention
 from paddock.rules.values import replace
 
 __all__ = ["Accepted", "Complete", "Inbox", "NewRun"]

@@ -17,8 +17,7 @@ from paddock.host.session.arrivals import Accepted, NewRun
 from paddock.host.session.ui_compilation import ACTIONS, DOCUMENT
 from paddock.ports import ConversationRecords, EventLog
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.log.chain import StoredFact
-from paddock.rules.log.salting import is_salted
+from paddock.rules.log.chain import StoredFact, is_salted
 from paddock.rules.rows.rows import AuditRow, RunRow
 from paddock.rules.run.context import TriggerSource
 from paddock.rules.run.outputs import as_object

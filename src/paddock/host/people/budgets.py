@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from paddock.ports import CallRecords
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.budgets import Budget, Exceeded, day_of, over_budget
-from paddock.rules.people.model_usage import Payer
+from paddock.rules.people.model_usage import Budget, Exceeded, Payer, day_of, over_budget
 from paddock.rules.rows.calls import ModelUsageRow
 
 BELIEVED_SECONDS = 30.0

@@ -19,7 +19,7 @@ from paddock.ports import AutomationRecords, SessionRecords
 from paddock.rules.access.permissions import Grant, RunScope, state_key
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow, SessionRow, SessionSummary
-from paddock.rules.rows.taking_over import BelongingsMoved, SessionMoved, SessionSettled, StateMoved
+from paddock.rules.rows.taking_over import OwnershipMoved, SessionMoved, SessionSettled, StateMoved
 from paddock.rules.values import Value
 
 PART = 100
@@ -109,7 +109,7 @@ class TakingOver:
             self._streams.end_of((DEV.workspace_id, DEV.user_id), HANDED_OVER)
         left = await self._store.count_sessions(DEV.workspace_id, DEV.user_id)
         if not left:
-            rest = BelongingsMoved(DEV.workspace_id, DEV.user_id, user)
+            rest = OwnershipMoved(DEV.workspace_id, DEV.user_id, user)
             await self._store.write([rest, self._audit(by, "user.take_over", user, DEV.workspace_id, user)])
         return left
 

@@ -21,7 +21,7 @@ from paddock.host.session.arrivals import Accepted, Arrived, NewRun
 from paddock.ports import DeliveryRecords
 from paddock.ports.attachments import AttachmentRef
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.log.salting import is_salted
+from paddock.rules.log.chain import is_salted
 from paddock.rules.platforms.chat_questions import SUBMITTED
 from paddock.rules.rows.deliveries import PlatformEventRow
 from paddock.rules.run.events import CONTINUED, RunEvent, is_message

@@ -12,7 +12,7 @@ from paddock.host.people.principals import Principal
 from paddock.ports import ConversationRecords, DeliveryRecords
 from paddock.ports.platforms import Performed, PlatformAction, Posted, Webhooks
 from paddock.rules.access.permissions import RunScope
-from paddock.rules.agents.platform_specs import PlatformSpec, name_problem
+from paddock.rules.agents.specs import PlatformSpec, platform_name_problem
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.events import HANDED_OVER
 from paddock.rules.platforms.webhook_signatures import headers_for, key_of
@@ -138,7 +138,7 @@ class Platforms:
 
 
 def _settled(name: str, spec: PlatformSpec, reveal: Callable[[str], str]) -> Platform:
-    if (problem := name_problem(name)) is not None:
+    if (problem := platform_name_problem(name)) is not None:
         raise PlatformError(f"platforms.{name}: {problem}")
     incoming = _key(name, "secret", reveal(spec.secret))
     outgoing = incoming if spec.webhook_secret is None else _key(name, "webhook_secret", reveal(spec.webhook_secret))

@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict, deque
 from contextlib import suppress
 
-from paddock.rules.access.admission import admits, next_in_line
+from paddock.rules.access.limits import admits, next_in_line
 from paddock.rules.errors import ErrorCode, HostError
 
 WAIT_SECONDS = 2.0

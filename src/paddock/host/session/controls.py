@@ -22,9 +22,9 @@ from paddock.rules.rows.rows import AuditRow, SessionDetailsRow, SessionSummary
 from paddock.rules.search.thread_search import FoundThreads, ThreadQuery, thread_phrases
 from paddock.rules.search.tokens import Phrase
 from paddock.rules.session.bus import FROM_PEOPLE, MessageItem, read
-from paddock.rules.session.context import SessionContext, session_context
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Event
+from paddock.rules.session.state import SessionContext, session_context
 from paddock.rules.values import Value, replace
 
 NEEDS_AGENT = frozenset({"SWITCH_AGENT", "INVITE_AGENT", "REMOVE_AGENT"})

@@ -24,8 +24,7 @@ from paddock.host.session.arrivals import (
 from paddock.host.session.draft_facts import DraftFacts
 from paddock.host.session.inputs import HANDOVER_ACTION, came_along, handover_wish, rows_of, user_input
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.log.chain import SALT_BYTES
-from paddock.rules.log.salting import salted
+from paddock.rules.log.chain import SALT_BYTES, salted
 from paddock.rules.rows.rows import AuditRow, InboxRow, SessionRow, ThreadNameRow
 from paddock.rules.run.context import RunInput
 from paddock.rules.run.outputs import KNOWN_TYPES

@@ -13,7 +13,7 @@ import structlog
 
 from paddock.rules.run.results import Result
 from paddock.rules.ui_schema import COMPILER, DEFAULT, compile_hints
-from paddock.rules.ui_schema.refs import renamed
+from paddock.rules.ui_schema.actions import renamed
 from paddock.rules.values import replace
 
 HINTS, DOCUMENT, ACTIONS, VERSION = "ui_hints", "ui_schema", "ui_actions", "ui_compiler"

@@ -7,17 +7,17 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
+from urllib.parse import quote
 
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from paddock.host.streams.open_streams import OpenStreams
-from paddock.http_api.admin.attach_relay import GOING_AWAY, carry_on
 from paddock.ports import RunnerGateway, RunnerStatus
 from paddock.rules.access.credentials import Credential
-from paddock.rules.cluster.attach_addresses import PATH
+from paddock.rules.agents.addresses import PATH
 from paddock.rules.errors import HostError
 
 MAX_WAITING_BYTES = 8 * 1024 * 1024
@@ -173,3 +173,51 @@ async def _receive_line(socket: WebSocket) -> bytes:
         raise WebSocketDisconnect(message.get("code") or GOING_AWAY)
     text: str | None = message.get("text")
     return text.encode() if text is not None else message.get("bytes") or b""
+
+
+# --- carried on to another host of a cluster --------------------------------------------------------------------------
+
+
+OPEN_SECONDS = 5.0
+FRAME_BYTES = 4 * 1024 * 1024
+GOING_AWAY = 1001
+UNSPEAKABLE = frozenset({1005, 1006, 1015})
+"""Close codes that say that none was said; nobody may say them on."""
+
+
+async def carry_on(socket: WebSocket, door: str, token: str) -> None:
+    """Until one of the two ends. A host that cannot be reached is a handshake that fails: the runner tries again."""
+    import websockets  # only hosts that stand behind one address ever need it
+    from websockets.asyncio.client import connect
+
+    try:
+        address = f"{door}?token={quote(token, safe='')}"
+        there = await connect(
+            address, open_timeout=OPEN_SECONDS, max_size=FRAME_BYTES, compression=None, proxy=None, close_timeout=1
+        )
+    except (OSError, TimeoutError, websockets.WebSocketException):
+        await socket.close(GOING_AWAY)
+        return
+    await socket.accept()
+    ways = [asyncio.create_task(_outward(socket, there)), asyncio.create_task(_homeward(there, socket))]
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        await there.close()
+    if socket.client_state is WebSocketState.CONNECTED and socket.application_state is WebSocketState.CONNECTED:
+        code = there.close_code
+        await socket.close(GOING_AWAY if code is None or code in UNSPEAKABLE else code, there.close_reason or "")
+
+
+async def _outward(socket: WebSocket, there: Any) -> None:
+    while (message := await socket.receive())["type"] != "websocket.disconnect":
+        words = message.get("text")
+        await there.send(words if words is not None else message.get("bytes") or b"")
+
+
+async def _homeward(there: Any, socket: WebSocket) -> None:
+    async for words in there:
+        await (socket.send_text(words) if isinstance(words, str) else socket.send_bytes(words))

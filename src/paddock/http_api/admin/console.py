@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Annotated
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import BaseRoute
 
-from paddock.http_api.edge.public_urls import own_address
-from paddock.http_api.edge.routing import route
+from paddock.http_api.description.door import PAGE
+from paddock.http_api.edge.operations import Content, Operations, operation
+from paddock.http_api.edge.requests import own_address
+from paddock.http_api.edge.shapes import about
 from paddock.rules.errors import ErrorCode, HostError
 
 ASSETS = Path(__file__).parents[2] / "console_assets"
@@ -79,23 +81,38 @@ class Asset:
         return Response(self.body, headers=headers, media_type=self.media_type)
 
 
-class ConsoleDoor:
+class ConsoleDoor(Operations):
+    group = "Console"
+
     def __init__(self, directory: Path = ASSETS) -> None:
         self._directory = directory
         self._known: dict[str, Asset] = {}
 
-    def routes(self) -> list[BaseRoute]:
-        return [route("GET", "/", self.page), route("GET", "/assets/{name}", self.asset)]
-
+    @operation("GET", "/", {200: "HTML."}, role="anybody", response=[PAGE])
     async def page(self, request: Request) -> Response:
-        """Read anew each time: it is small, and a build while the host runs is seen at the next reload."""
+        """Open the web console"""
+        # Read anew each time: it is small, and a build while the host runs is seen at the next reload.
         index = self._directory / "index.html"
         if not index.is_file():
             return HTMLResponse(_PAGE.replace("URL", own_address(request)), headers=dict(GUARDED))
         return Asset(index.read_bytes(), "text/html; charset=utf-8", "no-cache").answer(request)
 
-    async def asset(self, request: Request) -> Response:
-        name = request.path_params["name"]
+    @operation(
+        "GET",
+        "/assets/{name}",
+        {200: "The file."},
+        role="anybody",
+        errors=(404,),
+        response=[
+            Content("text/javascript", str, "export const name = 'Paddock';"),
+            Content("text/css", str, "body{margin:0}"),
+            Content("image/svg+xml", str, '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'),
+        ],
+    )
+    async def asset(
+        self, request: Request, name: Annotated[str, about("Its name.", example="index-Bx2pQz4k.js")]
+    ) -> Response:
+        """Read a file of the web console"""
         found = self._known.get(name) or self._read(name)
         if found is None:
             text = "the console has no such file; reload the page, it may be older than the host"

@@ -1,62 +1,67 @@
 """Deliveries over HTTP, for administrators: what waits, what was given up, and once more."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
-
+from paddock.host.people.principals import Principal
 from paddock.host.platforms.deliveries import Deliveries, type_of
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import json_response
-from paddock.http_api.edge.routing import route
-from paddock.http_api.native.runs import iso
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.http_api.edge.operations import Operations, operation
+from paddock.http_api.edge.shapes import Answer, Count, Moment, Query, about, seen
 from paddock.rules.rows.deliveries import DeliveryRow
 
+BASE = "/api/v1/deliveries"
 MAX_LISTED = 200
-STATUSES = ("pending", "delivered", "dead")
+Status = Literal["pending", "delivered", "dead"]
+DeliveryId = Annotated[str, about("Its deliveryId.", example="0199a8c4-5b1e-7c3a-9d2f-0123456789ab.000000000004000")]
 
 
-class DeliveriesDoor:
-    def __init__(self, *, auth: Auth, deliveries: Deliveries) -> None:
-        self._auth = auth
-        self._deliveries = deliveries
+class Delivery(Answer):
+    """Everything of a delivery but its words: those are in the conversation, for whom it belongs to."""
 
-    def routes(self) -> Sequence[BaseRoute]:
-        base = "/api/v1/deliveries"
-        return [route("GET", base, self.list), route("POST", f"{base}/{{delivery}}/redeliver", self.again)]
-
-    async def list(self, request: Request) -> Response:
-        who = await self._auth.admin(request.scope)
-        status, limit = request.query_params.get("status"), request.query_params.get("limit", "50")
-        if status is not None and status not in STATUSES:
-            raise HostError(ErrorCode.INVALID_ARGUMENT, f"status must be one of {', '.join(STATUSES)}")
-        if not (limit.isascii() and limit.isdigit() and len(limit) < 5 and 1 <= int(limit) <= MAX_LISTED):
-            raise HostError(ErrorCode.INVALID_ARGUMENT, f"limit must be from 1 to {MAX_LISTED}")
-        before = request.query_params.get("before")
-        found = await self._deliveries.list(who, status=status, before=before, limit=int(limit))
-        return json_response({"deliveries": [_seen(row) for row in found]})
-
-    async def again(self, request: Request) -> Response:
-        who = await self._auth.admin(request.scope)
-        return json_response(_seen(await self._deliveries.again(who, request.path_params["delivery"])), 202)
+    delivery_id: DeliveryId
+    platform: Annotated[str, about(example="chat")]
+    type: Annotated[str, about(example="message.completed")]
+    thread_id: str
+    task_id: str
+    status: Annotated[Status, about(example="dead")]
+    attempts: Count
+    created_at: Moment
+    detail: Annotated[str, about(example="answered 500")] | None = None
+    due_at: Moment | None = None
+    ended_at: Moment | None = None
 
 
-def _seen(row: DeliveryRow) -> Mapping[str, Any]:
-    """Everything but the words: those are in the conversation, for whom it belongs to."""
-    seen = {
-        "deliveryId": row.delivery_id,
-        "platform": row.platform,
-        "type": type_of(row),
-        "threadId": row.session_id,
-        "taskId": row.run_id,
-        "status": row.status,
-        "attempts": row.attempts,
-        "detail": row.detail or None,
-        "dueAt": iso(row.due_at) if row.status == "pending" else None,
-        "createdAt": iso(row.created_at),
-        "endedAt": iso(row.ended_at),
-    }
-    return {key: value for key, value in seen.items() if value is not None}
+class DeliveryList(Answer):
+    deliveries: list[Delivery]
+
+
+class DeliveriesQuery(Query):
+    status: Annotated[Status, about("Only these; `dead` is what was given up.", example="dead")] | None = None
+    before: Annotated[str, about("The deliveryId of the last one seen.", example="0199a8c4.000000000004000")] | None = (
+        None
+    )
+    limit: Annotated[int, about("How many, at most 200.", ge=1, le=MAX_LISTED)] = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveriesDoor(Operations):
+    group = "Platforms"
+    auth: Auth
+    deliveries: Deliveries
+
+    @operation("GET", BASE, {200: "The newest first, without the words."}, role="admin")
+    async def list(self, who: Principal, query: DeliveriesQuery) -> DeliveryList:
+        """List what is delivered to platforms"""
+        found = await self.deliveries.list(who, status=query.status, before=query.before, limit=query.limit)
+        return DeliveryList([_seen(row) for row in found])
+
+    @operation("POST", f"{BASE}/{{delivery}}/redeliver", {202: "It is tried anew."}, role="admin", errors=(404, 409))
+    async def again(self, who: Principal, delivery: DeliveryId) -> Delivery:
+        """Deliver something again that was given up"""
+        return _seen(await self.deliveries.again(who, delivery))
+
+
+def _seen(row: DeliveryRow) -> Delivery:
+    own = {"type": type_of(row), "thread_id": row.session_id, "task_id": row.run_id, "detail": row.detail or None}
+    return seen(Delivery, row, **own, due_at=row.due_at if row.status == "pending" else None)

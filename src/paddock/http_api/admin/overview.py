@@ -1,21 +1,22 @@
-"""Looking over a workspace: runs, the story of one, the audit trail, usage and speed. Reads and answers only."""
+"""Looking over a workspace: runs, the story of one, why it may do something, the audit trail, usage and speed."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, Literal, cast
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
+import msgspec
 
 from paddock.host.conversations.thread_names import ThreadNames
 from paddock.host.people.overview import Overview
 from paddock.host.people.principals import Principal
+from paddock.host.runs.explanations import Explanations
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import json_response
-from paddock.http_api.edge.routing import RUNS, route
-from paddock.http_api.native.runs import as_json, iso
-from paddock.rules.access.reasons import coded
+from paddock.http_api.edge.operations import Operations, operation
+from paddock.http_api.edge.reading import invalid
+from paddock.http_api.edge.shapes import Answer, Count, Json, Moment, Query, about, iso, seen
+from paddock.http_api.native.runs import ONE, RUNS, Run, RunName, RunQuery, Usage, run_fields
+from paddock.rules.access.explain import coded
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.people.overview import (
     MAX_LISTED,
@@ -32,200 +33,324 @@ from paddock.rules.run.story import Chapter
 
 SPANS: Mapping[str, tuple[int, int]] = {"day": (86_400, 3_600), "week": (604_800, 21_600), "month": (2_592_000, 86_400)}
 """How far back, and in steps of how many seconds."""
+Scope = Annotated[
+    Literal["mine", "workspace"], about("`mine` (the default), or `workspace` for administrators.", example="mine")
+]
+Limit = Annotated[int, about("At most so many; 50 by default.", ge=1, le=MAX_LISTED)]
 
 
-class OverviewDoor:
-    def __init__(self, *, auth: Auth, names: ThreadNames, overview: Overview) -> None:
-        self._auth = auth
-        self._names = names
-        self._overview = overview
-
-    def routes(self) -> list[BaseRoute]:
-        return [
-            route("GET", RUNS, self.runs),
-            route("GET", f"{RUNS}/{{run}}/story", self.story),
-            route("GET", "/api/v1/audit", self.audit),
-            route("GET", "/api/v1/usage", self.usage),
-        ]
-
-    async def runs(self, request: Request) -> Response:
-        principal = await self._auth.principal(request.scope)
-        asked = request.query_params
-        statuses = tuple(filter(None, asked.get("status", "").split(",")))
-        strange = next((one for one in statuses if one not in RUN_STATUSES), None)
-        if strange is not None:
-            raise HostError(ErrorCode.INVALID_ARGUMENT, f"status must be of {', '.join(RUN_STATUSES)}")
-        thread = asked.get("threadId")
-        query = RunsQuery(
-            principal.workspace_id,
-            _of_whom(principal, asked.get("scope")),
-            None if thread is None else await self._names.find(principal, thread),
-            asked.get("agent"),
-            statuses,
-            asked.get("before"),
-            _limit(request),
-        )
-        found = await self._overview.runs(query)
-        more = found[-1].run_id if len(found) == query.limit else None
-        return json_response({"runs": [_entry(run) for run in found], "next": more})
-
-    async def story(self, request: Request) -> Response:
-        principal = await self._auth.principal(request.scope)
-        thread = request.query_params.get("threadId")
-        thread_id = None if thread is None else await self._names.find(principal, thread)
-        run = await self._overview.find(principal, request.path_params["run"], thread_id)
-        story = await self._overview.story(principal, run)
-        told: dict[str, Any] = {
-            "run": {**_entry(run), **({"usage": story.usage} if story.usage else {})},
-            "grant": story.grant,
-            "entries": [_chapter(one) for one in story.chapters],
-            "truncated": story.cut,
-        }
-        return json_response(told)
-
-    async def audit(self, request: Request) -> Response:
-        principal = await self._auth.admin(request.scope)
-        asked = request.query_params
-        before = asked.get("before")
-        if before is not None and (not before.isdecimal() or len(before) > 18):
-            raise HostError(ErrorCode.INVALID_ARGUMENT, "before must be `next` of the page before")
-        query = AuditQuery(
-            principal.workspace_id,
-            asked.get("actor"),
-            asked.get("action"),
-            asked.get("result"),
-            asked.get("run"),
-            asked.get("threadId"),
-            _moment(request, "since"),
-            _moment(request, "until"),
-            None if before is None else int(before),
-            _limit(request),
-            principal.operator,
-        )
-        found = await self._overview.decisions(principal, query)
-        more = str(found[-1].number) if len(found) == query.limit else None
-        return json_response({"decisions": [_decision(one) for one in found], "next": more})
-
-    async def usage(self, request: Request) -> Response:
-        principal = await self._auth.principal(request.scope)
-        span = SPANS.get(request.query_params.get("span", "day"))
-        if span is None:
-            raise HostError(ErrorCode.INVALID_ARGUMENT, f"span must be one of {', '.join(SPANS)}")
-        user_id = _of_whom(principal, request.query_params.get("scope"))
-        found = await self._overview.spending(principal, user_id, seconds=span[0], every=span[1])
-        told: dict[str, Any] = {
-            "since": iso(found.since),
-            "everySeconds": found.every,
-            "usage": [_usage(line) for line in found.usage],
-            "runs": [_pace(pace) for pace in found.paces],
-            "total": _counted(found.whole),
-        }
-        if user_id is None:
-            told["people"] = [_spender(one) for one in found.people]
-        return json_response(told)
-
-
-def _of_whom(principal: Principal, scope: str | None) -> str | None:
-    """The caller, or None for everybody of the workspace, which is for administrators."""
-    if scope not in (None, "mine", "workspace"):
-        raise HostError(ErrorCode.INVALID_ARGUMENT, "scope must be mine or workspace")
-    if scope != "workspace":
-        return principal.user_id
-    if principal.role != "admin":
-        raise HostError(ErrorCode.UNAUTHORIZED, "to look over the workspace takes a key with the role admin")
-    return None
-
-
-def _limit(request: Request) -> int:
-    given = request.query_params.get("limit", "50")
-    if not given.isdecimal() or len(given) > 4 or not 1 <= int(given) <= MAX_LISTED:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"limit must be a whole number from 1 to {MAX_LISTED}")
-    return int(given)
-
-
-def _moment(request: Request, name: str) -> float | None:
-    given = request.query_params.get(name)
-    if given is None:
-        return None
+def _is_moment(text: str) -> bool:
     try:
-        moment = datetime.fromisoformat(given)
+        return datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        example = "2026-03-16T16:12:33Z"
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{name} must be a moment with its offset, such as {example}")
-    return moment.timestamp()
+        return False
 
 
-def _entry(run: RunRow) -> dict[str, Any]:
-    return {**as_json(run), "userId": run.user_id, **({"runnerId": run.runner_id} if run.runner_id else {})}
+MomentAsked = Annotated[
+    str,
+    about(
+        must="be a moment with its offset, such as 2026-03-16T16:12:33Z",
+        check=_is_moment,
+        schema={"format": "date-time"},
+    ),
+]
 
 
-def _chapter(one: Chapter) -> Mapping[str, Any]:
-    told = {"time": iso(one.time), "kind": one.kind, "name": one.name, "result": one.result, "until": iso(one.until)}
+class RunEntry(Run, kw_only=True):
+    """A run, and whose it is."""
+
+    user_id: str
+    runner_id: str | None = None
+
+
+class RunList(Answer):
+    runs: list[RunEntry]
+    next: str | None
+
+
+class RunsAsked(Query):
+    thread_id: Annotated[str, about("Runs that said something in this thread.")] | None = None
+    status: Annotated[str, about("One or several statuses, separated by commas.", example="queued,running")] = ""
+    agent: Annotated[str, about("Runs of this agent.", example="echo")] | None = None
+    before: (
+        Annotated[str, about("`next` of the page before.", example="0199a8c4-5b1e-7c3a-9d2f-0123456789ab")] | None
+    ) = None
+    scope: Scope = "mine"
+    limit: Limit = 50
+
+
+class StoryEntry(Answer):
+    time: Moment
+    kind: Annotated[
+        Literal["event", "process", "state", "decision", "tool", "model", "artifact"], about(example="decision")
+    ]
+    name: Annotated[str, about(example="history.page")]
+    detail: Annotated[Json, about(example={"actor": "run", "resource": "history"})]
+    result: Annotated[str, about(example="allowed")] | None = None
+    until: Moment | None = None
+
+
+class Story(Answer):
+    run: RunEntry
+    grant: Json
+    entries: list[StoryEntry]
+    truncated: bool
+
+
+class ExplainQuery(RunQuery):
+    action: Annotated[str, about("The host call, such as history.page.", example="history.page")] = ""
+    resource: Annotated[str, about("The model, tool or base it is about.", example="demo")] = ""
+
+
+class ExplainParameters(RunQuery, kw_only=True):
+    action: Annotated[str, about("The host call, such as history.page.", example="history.page")]
+    resource: Annotated[str, about("The model, tool or base it is about.", example="demo")] = ""
+
+
+class Reason(Answer):
+    code: Annotated[str, about(example="granted")]
+    params: dict[str, str]
+
+
+class Explanation(Answer):
+    """Which layer decided, in words, and how often the call was made and how it was answered."""
+
+    task_id: str
+    agent_id: str
+    runner_id: str
+    action: Annotated[str, about(example="history.page")]
+    resource: str
+    granted: bool
+    allowed: bool
+    layer: Annotated[str, about(example="grant")]
+    because: list[str]
+    reasons: list[Reason]
+    decisions: Annotated[dict[str, int], about(example={"allowed": 2})]
+
+
+class AuditAsked(Query):
+    actor: Annotated[str, about("Who asked.", example="run")] | None = None
+    action: (
+        Annotated[str, about("What for; `history.*` is every action that begins so.", example="history.page")] | None
+    ) = None
+    result: Annotated[str, about("`allowed`, or the code of the refusal.", example="allowed")] | None = None
+    run: (
+        Annotated[str, about("Decisions about this run (a taskId).", example="0199a8c4-5b1e-7c3a-9d2f-0123456789ab")]
+        | None
+    ) = None
+    thread_id: Annotated[str, about("Decisions about this thread.")] | None = None
+    since: Annotated[MomentAsked, about("Not before this moment.")] | None = None
+    until: Annotated[MomentAsked, about("Before this moment.")] | None = None
+    before: (
+        Annotated[int, about("`next` of the page before.", must="be `next` of the page before", example=7)] | None
+    ) = None
+    limit: Limit = 50
+
+
+class AuditedDecision(Answer):
+    number: Count
+    time: Moment
+    actor: Annotated[str, about(example="run")]
+    action: Annotated[str, about(example="history.page")]
+    resource: Annotated[str, about(example="history")]
+    scope: str
+    result: Annotated[str, about(example="allowed")]
+    reason: Annotated[str, about(example="granted")]
+    reason_code: str | None = None
+    reason_params: dict[str, str] | None = None
+    task_id: str | None = None
+    runner_id: str | None = None
+    thread_id: str | None = None
+
+
+class DecisionList(Answer):
+    decisions: list[AuditedDecision]
+    next: str | None
+
+
+class UsageAsked(Query):
+    span: Annotated[Literal["day", "week", "month"], about("How far back; `day` by default.")] = "day"
+    scope: Scope = "mine"
+
+
+class UsageEntry(Usage, kw_only=True):
+    """The model calls of one agent with one model in one span of time."""
+
+    start: Moment
+    agent_id: str
+    model_id: Annotated[str, about(example="demo")]
+
+
+class PersonUsage(Answer):
+    user_id: str
+    model_calls: Count
+    total_tokens: Count
+    cost: float | None
+    unpriced_calls: Count | None = None
+
+
+class RunCount(Answer):
+    """Runs, and how long they took. Times are left out where no run completed: nobody knows them."""
+
+    runs: Count
+    completed: Count
+    failed: Count
+    cancelled: Count
+    median_seconds: float | None = None
+    p95_seconds: float | None = msgspec.field(name="p95Seconds", default=None)
+
+
+class RunCountOfSpan(RunCount, kw_only=True):
+    start: Moment
+
+
+class UsageReport(Answer):
+    since: Moment
+    every_seconds: Count
+    usage: list[UsageEntry]
+    runs: list[RunCountOfSpan]
+    total: RunCount
+    people: Annotated[list[PersonUsage], about("Of the workspace, for administrators.")] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverviewDoor(Operations):
+    group = "Overview"
+    auth: Auth
+    names: ThreadNames
+    overview: Overview
+    explanations: Explanations
+
+    @operation("GET", RUNS, {200: "The one begun last first."}, errors=(403, 404))
+    async def runs(self, who: Principal, query: RunsAsked) -> RunList:
+        """List runs"""
+        statuses = tuple(filter(None, query.status.split(",")))
+        if any(one not in RUN_STATUSES for one in statuses):
+            raise invalid(f"status must be of {', '.join(RUN_STATUSES)}")
+        asked = RunsQuery(
+            who.workspace_id,
+            _of_whom(who, query.scope),
+            None if query.thread_id is None else await self.names.find(who, query.thread_id),
+            query.agent,
+            statuses,
+            query.before,
+            query.limit,
+        )
+        found = await self.overview.runs(asked)
+        return RunList([_entry(run) for run in found], found[-1].run_id if len(found) == query.limit else None)
+
+    @operation("GET", f"{ONE}/story", {200: "In order of time."}, errors=(404, 409))
+    async def story(self, who: Principal, run: RunName, query: RunQuery) -> Story:
+        """Tell all that is on record about a run
+
+        For its owner, and for administrators of the workspace, whose look is itself on record. Why something was
+        decided (`detail.reason`) is told to administrators."""
+        found = await self._find(who, run, query)
+        story = await self.overview.story(who, found)
+        entry = _entry(found, story.usage)
+        return Story(entry, dict(story.grant), [_chapter(one) for one in story.chapters], story.cut)
+
+    @operation(
+        "GET",
+        f"{ONE}/explain",
+        {200: "Which layer decided, in words."},
+        errors=(404, 409),
+        parameters=ExplainParameters,
+    )
+    async def explain(self, who: Principal, run: RunName, query: ExplainQuery) -> Explanation:
+        """Explain why a run may, or may not, make a host call
+
+        Asked by its owner, or by an administrator of the workspace."""
+        found = await self._find(who, run, query)
+        if not query.action:
+            raise invalid("say which host call: ?action=history.page")
+        told = await self.explanations.explain(found, query.action, query.resource)
+        return msgspec.convert(told, Explanation)
+
+    @operation("GET", "/api/v1/audit", {200: "The newest first."}, role="admin")
+    async def audit(self, who: Principal, query: AuditAsked) -> DecisionList:
+        """Search the audit trail"""
+        asked = AuditQuery(
+            who.workspace_id,
+            query.actor,
+            query.action,
+            query.result,
+            query.run,
+            query.thread_id,
+            _seconds(query.since),
+            _seconds(query.until),
+            query.before,
+            query.limit,
+            who.operator,
+        )
+        found = await self.overview.decisions(who, asked)
+        more = str(found[-1].number) if len(found) == query.limit else None
+        return DecisionList([_decision(one) for one in found], more)
+
+    @operation("GET", "/api/v1/usage", {200: "By span of time, the oldest first."}, errors=(403,))
+    async def usage(self, who: Principal, query: UsageAsked) -> UsageReport:
+        """Report what was used, and how long runs took"""
+        seconds, every = SPANS[query.span]
+        user_id = _of_whom(who, query.scope)
+        found = await self.overview.spending(who, user_id, seconds=seconds, every=every)
+        return UsageReport(
+            since=iso(found.since),
+            every_seconds=found.every,
+            usage=[_usage(line) for line in found.usage],
+            runs=[RunCountOfSpan(**_counted(pace), start=iso(pace.start)) for pace in found.paces],
+            total=RunCount(**_counted(found.whole)),
+            people=[_spender(one) for one in found.people] if user_id is None else None,
+        )
+
+    async def _find(self, who: Principal, run: str, query: RunQuery) -> RunRow:
+        name = query.thread_id
+        return await self.overview.find(who, run, None if name is None else await self.names.find(who, name))
+
+
+def _of_whom(who: Principal, scope: str) -> str | None:
+    """The caller, or None for everybody of the workspace, which is for administrators."""
+    if scope == "workspace" and who.role != "admin":
+        raise HostError(ErrorCode.UNAUTHORIZED, "to look over the workspace takes a key with the role admin")
+    return None if scope == "workspace" else who.user_id
+
+
+def _seconds(moment: str | None) -> float | None:
+    return None if moment is None else datetime.fromisoformat(moment).timestamp()
+
+
+def _entry(run: RunRow, usage: Mapping[str, Any] | None = None) -> RunEntry:
+    return seen(RunEntry, run, **run_fields(run, usage), runner_id=run.runner_id or None)
+
+
+def _chapter(one: Chapter) -> StoryEntry:
     detail = {name: value for name, value in one.detail.items() if value is not None}
-    return {name: value for name, value in told.items() if value is not None} | {"detail": detail}
+    kind = cast("Any", one.kind)
+    return StoryEntry(iso(one.time), kind, one.name, detail, one.result, iso(one.until))
 
 
-def _decision(entry: AuditEntry) -> Mapping[str, Any]:
+def _decision(entry: AuditEntry) -> AuditedDecision:
     row, why = entry.row, coded(entry.row.reason)
-    told = {
-        "number": entry.number,
-        "time": iso(row.time),
-        "actor": row.actor,
-        "action": row.action,
-        "resource": row.resource,
-        "scope": row.scope,
-        "result": row.result,
-        "reason": row.reason,
-        "reasonCode": why and why.code,
-        "reasonParams": why and why.params,
-        "taskId": row.run_id,
-        "runnerId": row.runner_id,
-        "threadId": row.session_id,
-    }
-    return {name: value for name, value in told.items() if value is not None}
+    return seen(
+        AuditedDecision,
+        row,
+        number=entry.number,
+        reason_code=why and why.code,
+        reason_params=why and why.params,
+        task_id=row.run_id,
+        thread_id=row.session_id,
+    )
 
 
-def _usage(line: UsageLine) -> Mapping[str, Any]:
-    return {
-        "start": iso(line.start),
-        "agentId": line.agent_id,
-        "modelId": line.model_id,
-        "modelCalls": line.calls,
-        "promptTokens": line.prompt_tokens,
-        "completionTokens": line.completion_tokens,
-        "totalTokens": line.total_tokens,
-        **_cost(line),
-    }
+def _usage(line: UsageLine) -> UsageEntry:
+    cost = known_cost(line.cost, line.unpriced)
+    return seen(UsageEntry, line, model_calls=line.calls, cost=cost, unpriced_calls=line.unpriced or None)
 
 
-def _spender(one: Spender) -> Mapping[str, Any]:
-    return {
-        "userId": one.user_id,
-        "modelCalls": one.calls,
-        "totalTokens": one.total_tokens,
-        **_cost(one),
-    }
+def _spender(one: Spender) -> PersonUsage:
+    cost = known_cost(one.cost, one.unpriced)
+    return PersonUsage(one.user_id, one.calls, one.total_tokens, cost, one.unpriced or None)
 
 
-def _cost(one: UsageLine | Spender) -> dict[str, Any]:
-    told = {"cost": known_cost(one.cost, one.unpriced)}
-    return {**told, "unpricedCalls": one.unpriced} if one.unpriced else told
-
-
-def _pace(pace: Pace) -> Mapping[str, Any]:
-    return {"start": iso(pace.start), **_counted(pace)}
-
-
-def _counted(pace: Pace) -> Mapping[str, Any]:
-    """Times are left out where no run completed: nobody knows them, and they are not zero."""
-    told = {
-        "runs": pace.runs,
-        "completed": pace.completed,
-        "failed": pace.failed,
-        "cancelled": pace.cancelled,
-        "medianSeconds": pace.median,
-        "p95Seconds": pace.slowest_twentieth,
-    }
-    return {name: value for name, value in told.items() if value is not None}
+def _counted(pace: Pace) -> Json:
+    counts = {name: getattr(pace, name) for name in ("runs", "completed", "failed", "cancelled")}
+    return {**counts, "median_seconds": pace.median, "p95_seconds": pace.slowest_twentieth}

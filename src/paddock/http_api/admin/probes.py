@@ -1,30 +1,58 @@
-"""Is it alive, and is it ready? Needs no key and tells nothing about anybody."""
+"""Is it alive, is it ready, and numbers for Prometheus: of the host for whoever runs it, of a workspace for its
+administrators."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
-from paddock.http_api.edge.bodies import json_response
-from paddock.http_api.edge.routing import route
+from paddock.host.people.principals import Principal
+from paddock.http_api.edge.auth import Auth
+from paddock.http_api.edge.errors import GUARDED
+from paddock.http_api.edge.operations import Answered, Content, Operations, operation
+from paddock.http_api.edge.shapes import Answer, about
 
-Ready = Callable[[], tuple[bool, str]]
+IsReady = Callable[[], tuple[bool, str]]
+NUMBERS = "text/plain; version=0.0.4; charset=utf-8"
+EXAMPLE = """\
+# HELP paddock_runs_in_flight Runs that have not ended.
+# TYPE paddock_runs_in_flight gauge
+paddock_runs_in_flight 3
+"""
 
 
-class Probes:
-    def __init__(self, ready: Ready) -> None:
-        self._ready = ready
+class Alive(Answer):
+    status: Annotated[str, about(example="alive")]
 
-    def routes(self) -> Sequence[BaseRoute]:
-        return [
-            route("GET", "/healthz", self.healthz),
-            route("GET", "/readyz", self.readyz),
-        ]
 
-    async def healthz(self, _: Request) -> Response:
-        return json_response({"status": "alive"})
+class Ready(Answer):
+    status: Annotated[str, about(example="ready")]
+    reason: Annotated[str, about(example="ready")]
 
-    async def readyz(self, _: Request) -> Response:
-        ready, reason = self._ready()
-        return json_response({"status": "ready" if ready else "not ready", "reason": reason}, 200 if ready else 503)
+
+@dataclass(frozen=True, kw_only=True)
+class Probes(Operations):
+    group = "Probes"
+    auth: Auth
+    ready: IsReady
+    numbers: Callable[[str | None], bytes]
+
+    @operation("GET", "/healthz", {200: "Yes."}, role="anybody")
+    async def healthz(self) -> Alive:
+        """Ask whether it is alive"""
+        return Alive("alive")
+
+    @operation("GET", "/readyz", {200: "Yes.", 503: "Not now."}, role="anybody")
+    async def readyz(self) -> Answered[Ready]:
+        """Ask whether it is ready"""
+        ready, reason = self.ready()
+        return Answered(Ready("ready" if ready else "not ready", reason), 200 if ready else 503)
+
+    @operation(
+        "GET", "/metrics", {200: "In its text format."}, role="admin", response=[Content("text/plain", str, EXAMPLE)]
+    )
+    async def metrics(self, who: Principal) -> Response:
+        """Read numbers for Prometheus"""
+        numbers = self.numbers(None if who.operator else who.workspace_id)
+        return Response(numbers, headers={**GUARDED, "Content-Type": NUMBERS})

@@ -1,29 +1,30 @@
 """The AG-UI door: one POST in, the run's events out. For stock AG-UI clients, of 1.0 and of the 0.x before it."""
 
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
+import msgspec
 import structlog
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from paddock.host.agents.agents import Agents
+from paddock.host.agents.agents import AgentBinding, Agents
 from paddock.host.conversations.client_runs import ClientRuns, Told
 from paddock.host.conversations.inbox import Accepted, Inbox, NewRun
 from paddock.host.conversations.thread_names import ThreadNames
 from paddock.host.people.principals import Principal
 from paddock.host.streams.open_streams import Place
-from paddock.http_api.ag_ui.capabilities import capabilities
+from paddock.host.zones import is_time_zone
 from paddock.http_api.ag_ui.connect import ThreadSnapshot
+from paddock.http_api.ag_ui.event_types import FRAMES
 from paddock.http_api.ag_ui.input import AgUiInput, AgUiLimits, read_ag_ui_input, read_names
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import json_response, read_body
-from paddock.http_api.edge.public_urls import local
-from paddock.http_api.edge.routing import route
-from paddock.http_api.edge.sources import source_of
-from paddock.http_api.native.time_zones import is_time_zone
+from paddock.http_api.edge.operations import JSON, Content, Operations, operation
+from paddock.http_api.edge.reading import invalid
+from paddock.http_api.edge.requests import local, read_body, source_of
+from paddock.http_api.edge.shapes import Answer, Json, about
 from paddock.http_api.streams.run_streams import RunStreams, peer_of
 from paddock.rules.conversations.client_history import ClientMessage, Media
 from paddock.rules.errors import ErrorCode, HostError
@@ -35,94 +36,142 @@ from paddock.rules.values import replace
 log = structlog.get_logger(__name__)
 
 AG_UI = "/api/v1/agent/ag-ui"
+ONE = f"{AG_UI}/{{agent}}"
+EXAMPLE = {"threadId": "main", "runId": "1", "messages": [{"id": "1", "role": "user", "content": "hello"}]}
+OURS = {
+    "connect": "POST {endpoint}/connect: how the thread stands, then its live run",
+    "rejoin": "GET /api/v1/agent/runs/{runId}/events with Last-Event-ID",
+    "cancel": "POST /api/v1/agent/runs/{runId}/cancel",
+    "history": "GET /api/v1/agent/history",
+    "branches": "leave out or change a user message: the conversation goes on from there",
+    "attachments": "POST /api/v1/agent/attachments",
+}
 SHORT_BODY = 128 * 1024
 """Bytes that are read at once. A longer body may hold a million small values, so it is read on a thread."""
 
 
-class AgUiDoor:
-    def __init__(
-        self,
-        *,
-        auth: Auth,
-        inbox: Inbox,
-        streams: RunStreams,
-        agents: Agents,
-        names: ThreadNames,
-        client_runs: ClientRuns,
-        standing: ThreadSnapshot,
-        limits: AgUiLimits | None = None,
-    ) -> None:
-        self._auth = auth
-        self._inbox = inbox
-        self._streams = streams
-        self._agents = agents
-        self._names = names
-        self._client_runs = client_runs
-        self._standing = standing
-        self._limits = limits or AgUiLimits()
+AgentName = Annotated[str, about("The agent to talk to.", example="echo")]
+Name = Annotated[str, about(min_length=1, max_length=512)]
 
-    def routes(self) -> Sequence[BaseRoute]:
-        base, one = AG_UI, f"{AG_UI}/{{agent}}"
-        return [
-            route("GET", f"{one}/capabilities", self.capabilities),
-            route("GET", f"{base}/capabilities", self.capabilities),
-            route("POST", f"{one}/connect", self.connect),
-            route("POST", f"{base}/connect", self.connect),
-            route("POST", one, self.post),
-            route("POST", base, self.post),
-        ]
 
-    async def post(self, request: Request) -> ASGIApp:
-        principal = await self._auth.principal(request.scope)
-        agent_id = self._agent_of(request, principal)
+class AgUiConnect(msgspec.Struct, rename="camel"):
+    thread_id: Name
+    run_id: Name | None = None
+    protocol_version: str | None = None
+
+
+class RunInput(msgspec.Struct, rename="camel", kw_only=True):
+    """A run as AG-UI clients ask for it; read by `input.py`."""
+
+    thread_id: Name
+    run_id: Name
+    messages: list[Json]
+    protocol_version: str | None = None
+    parent_run_id: str | None = None
+    state: Any = None
+    tools: list[Json] | None = None
+    context: list[Json] | None = None
+    forwarded_props: Any = None
+    resume: list[Json] | None = None
+
+
+class Capabilities(Answer):
+    """In AG-UI's own shape; what is ours beside it is under `custom`. What is not said is not declared."""
+
+    identity: Annotated[dict[str, str], about(example={"name": "Echo", "type": "paddock"})]
+    transport: dict[str, bool]
+    tools: Annotated[dict[str, bool], about(example={"supported": True})]
+    state: dict[str, bool]
+    multi_agent: dict[str, bool]
+    multimodal: dict[str, dict[str, bool]]
+    human_in_the_loop: dict[str, bool]
+    custom: Json
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgUiDoor(Operations):
+    group = "AG-UI"
+    auth: Auth
+    inbox: Inbox
+    streams: RunStreams
+    agents: Agents
+    names: ThreadNames
+    client_runs: ClientRuns
+    standing: ThreadSnapshot
+    limits: AgUiLimits = field(default_factory=AgUiLimits)
+
+    @operation(
+        "POST",
+        (f"{ONE}/connect", f"{AG_UI}/connect"),
+        {200: "What was said as a snapshot, then the live run if there is one, as a stream of events."},
+        errors=(404,),
+        rate="streams",
+        request=[Content(JSON, AgUiConnect, {"threadId": "main"})],
+        response=[FRAMES],
+    )
+    async def connect(self, who: Principal, request: Request, agent: AgentName | None = None) -> ASGIApp:
+        """Tell how a thread stands, and follow its live run (AG-UI)
+
+        For a client that comes to a thread. Ends with the open interrupts of the last run, if any."""
+        self._known(agent, who)
+        body = await self._body(request)
+        try:
+            name, run_id, dialect = read_names(body) if len(body) <= SHORT_BODY else await to_thread(read_names, body)
+        except InvalidInputError as error:
+            raise invalid(str(error)) from error
+        thread_id = await self.names.find(who, name)
+        return await self.standing.stream(who, thread_id, peer_of(dialect, thread_id, run_id or "", name))
+
+    @operation(
+        "GET",
+        (f"{ONE}/capabilities", f"{AG_UI}/capabilities"),
+        {200: "The capabilities, in the official shape."},
+        errors=(404,),
+    )
+    async def capabilities(self, who: Principal, agent: AgentName | None = None) -> Capabilities:
+        """List what an AG-UI client may expect"""
+        self._known(agent, who)
+        return capabilities(self.agents.get(agent or "", who.workspace_id))
+
+    @operation(
+        "POST",
+        (ONE, AG_UI),
+        {200: "The run, as a stream of AG-UI events."},
+        errors=(404, 409),
+        rate="streams",
+        request=[Content(JSON, RunInput, EXAMPLE)],
+        response=[FRAMES],
+    )
+    async def post(self, who: Principal, request: Request, agent: AgentName | None = None) -> ASGIApp:
+        """Run an agent and stream its events (AG-UI)
+
+        Tolerant: what is not known is passed over. Losing the connection cancels nothing."""
+        self._known(agent, who)
         body = await self._body(request)
         given = self._read(request, body) if len(body) <= SHORT_BODY else await to_thread(self._read, request, body)
-        place = self._streams.place(principal)
+        place = self.streams.place(who)
         try:
             told = _told(given, request.headers.get("accept", ""))
-            return await self._stream(request, principal, given, told, agent_id, place)
+            return await self._stream(request, who, given, told, agent, place)
         except BaseException:
             place.leave()
             raise
 
     async def _stream(
-        self,
-        request: Request,
-        principal: Principal,
-        given: AgUiInput,
-        told: Told,
-        agent_id: str | None,
-        place: Place,
+        self, request: Request, principal: Principal, given: AgUiInput, told: Told, agent_id: str | None, place: Place
     ) -> ASGIApp:
         source, last = source_of(request.scope), request.headers.get("last-event-id")
-        thread_id = await self._names.find(principal, given.thread_name)
-        start = await self._streams.check_cursor(last, given.dialect, thread_id)
+        thread_id = await self.names.find(principal, given.thread_name)
+        start = await self.streams.check_cursor(last, given.dialect, thread_id)
         accepted, diverged = await self._accept(principal, thread_id, given, told, agent_id, source)
         peer = peer_of(given.dialect, accepted.thread_id, given.run_id, given.thread_name)
         gone = self._when_gone(principal, accepted, agent_id)
         if start is not None and start.seq >= accepted.first_seq:
-            return await self._streams.go_on(principal, accepted, peer, start, place=place, when_gone=gone)
-        shown = await self._standing.before_run(principal, accepted, peer) if diverged else b""
-        stream = await self._streams.from_the_start(
+            return await self.streams.go_on(principal, accepted, peer, start, place=place, when_gone=gone)
+        shown = await self.standing.before_run(principal, accepted, peer) if diverged else b""
+        return await self.streams.from_the_start(
             principal, accepted, peer, place=place, after_start=shown, when_gone=gone
         )
-        return stream if gone is None else stream.__call__  # not the short way, which does not look for its reader
-
-    async def connect(self, request: Request) -> ASGIApp:
-        principal = await self._auth.principal(request.scope)
-        self._agent_of(request, principal)
-        body = await self._body(request)
-        try:
-            name, run_id, dialect = read_names(body) if len(body) <= SHORT_BODY else await to_thread(read_names, body)
-        except InvalidInputError as error:
-            raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
-        thread_id = await self._names.find(principal, name)
-        return await self._standing.stream(principal, thread_id, peer_of(dialect, thread_id, run_id or "", name))
-
-    async def capabilities(self, request: Request) -> Response:
-        principal = await self._auth.principal(request.scope)
-        agent_id = self._agent_of(request, principal)
-        return json_response(capabilities(self._agents.get(agent_id or "", principal.workspace_id)))
 
     async def _accept(
         self,
@@ -137,7 +186,7 @@ class AgUiDoor:
 
         async def complete(new: NewRun, exists: bool) -> NewRun:
             nonlocal diverged
-            done = await self._client_runs.completed(new, told, exists=exists)
+            done = await self.client_runs.completed(new, told, exists=exists)
             diverged = done.diverged
             return done.new
 
@@ -154,41 +203,39 @@ class AgUiDoor:
             door="ag-ui",
             thread_name=None if given.thread_name.lower() == thread_id else given.thread_name,
         )
-        return await self._inbox.accept(new, complete), diverged
+        return await self.inbox.accept(new, complete), diverged
 
     def _when_gone(
         self, principal: Principal, accepted: Accepted, agent_id: str | None
     ) -> Callable[[], Awaitable[None]] | None:
         """Runs outlive their reader, unless the agent's owner would rather save the cost."""
-        binding = self._agents.get(agent_id or self._agents.default_agent_id or "", principal.workspace_id)
+        binding = self.agents.get(agent_id or self.agents.default_agent_id or "", principal.workspace_id)
         if binding is None or not binding.extras.cancel_on_disconnect:
             return None
 
         async def cancel() -> None:
-            await self._inbox.cancel_by_id(accepted.task_id, principal, "reader_gone")
+            await self.inbox.cancel_by_id(accepted.task_id, principal, "reader_gone")
 
         return cancel
 
     async def _body(self, request: Request) -> bytes:
-        most = self._limits.body_bytes
+        most = self.limits.body_bytes
         return await read_body(request, most, f"the body exceeds {most} bytes")
 
     def _read(self, request: Request, body: bytes) -> AgUiInput:
         try:
-            given = read_ag_ui_input(body, is_time_zone, self._limits)
+            given = read_ag_ui_input(body, is_time_zone, self.limits)
         except InvalidInputError as error:
-            raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
+            raise invalid(str(error)) from error
         if given.passed_over:
             log.warning("parts of an input were passed over", action="ag_ui.input", what=given.passed_over)
         return replace(given, told=[_local(request, message) for message in given.told])
 
-    def _agent_of(self, request: Request, principal: Principal) -> str | None:
-        agent_id: str | None = request.path_params.get("agent")
-        workspace = principal.workspace_id
-        if agent_id is not None and not self._agents.known(agent_id, workspace):
-            known = ", ".join(binding.agent_id for binding in self._agents.list(workspace))
+    def _known(self, agent_id: str | None, who: Principal) -> None:
+        workspace = who.workspace_id
+        if agent_id is not None and not self.agents.known(agent_id, workspace):
+            known = ", ".join(binding.agent_id for binding in self.agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id!r}; known are: {known}")
-        return agent_id
 
 
 def _local(request: Request, message: ClientMessage) -> ClientMessage:
@@ -207,3 +254,18 @@ def _told(given: AgUiInput, accept: str) -> Told:
     conversation; a request written by hand mostly has only what is new."""
     tells_all = given.is_whole and "text/event-stream" in accept.lower()
     return Told(given.told, given.raw, given.instructions, given.resume, given.unseen, tells_all)
+
+
+def capabilities(binding: AgentBinding | None) -> Capabilities:
+    named = {} if binding is None else {"name": binding.label, "description": binding.description}
+    shows_tools = binding is None or binding.extras.frontend_tools is not False
+    return Capabilities(
+        identity={**named, "type": "paddock"},
+        transport={"streaming": True, "websocket": False, "httpBinary": False, "resumable": False},
+        tools={"supported": True, "parallelCalls": True, "clientProvided": shows_tools},
+        state={"snapshots": False, "deltas": False},
+        multi_agent={"supported": True, "handoffs": True},
+        multimodal={"input": {"image": True, "audio": True, "video": True, "pdf": True, "file": True}},
+        human_in_the_loop={"supported": True, "approvals": True, "interrupts": True, "approveWithEdits": False},
+        custom={"paddock": OURS},
+    )

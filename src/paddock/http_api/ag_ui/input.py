@@ -22,7 +22,7 @@ from paddock.http_api.ag_ui.messages import (
 from paddock.rules.conversations.client_history import ClientMessage, Unseen
 from paddock.rules.run.input import decode_object, holds_more_values
 from paddock.rules.run.input_shapes import InvalidInputError, require
-from paddock.rules.schedule.client_time import wrong_part
+from paddock.rules.schedule.time_zones import wrong_part
 from paddock.rules.values import Value
 
 MAX_NAME = 512

@@ -11,8 +11,8 @@ from paddock.http_api.ag_ui.door import AG_UI, AgUiDoor
 from paddock.http_api.edge.connection import Way
 from paddock.http_api.edge.cors import Cors, origin_of
 from paddock.http_api.edge.errors import Endpoint, not_routed
-from paddock.http_api.edge.routing import RUNS, Door
-from paddock.http_api.native.runs import RunsDoor
+from paddock.http_api.edge.operations import Door, Operations, operations_of
+from paddock.http_api.native.runs import RUNS, RunsDoor
 
 AG_UI_OF_AN_AGENT = f"{AG_UI}/"
 
@@ -21,7 +21,12 @@ def create_app(*, ag_ui: AgUiDoor, native: RunsDoor, doors: Sequence[Door], orig
     """The two doors that start runs, and all others. `origins` are web pages of elsewhere that may call."""
     routes = [route for door in (ag_ui, native, *doors) for route in door.routes()]
     app = Starlette(routes=routes, exception_handlers={HTTPException: not_routed})
-    return ShortWay(Cors(app, origins), app.routes, ag_ui=Endpoint(ag_ui.post), runs=Endpoint(native.post))
+    return ShortWay(Cors(app, origins), app.routes, ag_ui=_posting(ag_ui), runs=_posting(native))
+
+
+def _posting(door: Operations) -> Endpoint:
+    """The way in by which runs are started."""
+    return Endpoint(door.handler(next(one for one in operations_of(type(door)) if one.name == "post")))
 
 
 class ShortWay:

@@ -7,6 +7,7 @@ come straight from this machine, and only until the first key exists. Keys are c
 import hmac
 import re
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
@@ -16,13 +17,46 @@ from starlette.types import Scope
 
 from paddock.host.people.principals import DEV, KEYLESS_DEV, NO_OPERATORS, Operators, Principal
 from paddock.host.streams.open_streams import OpenStreams
-from paddock.http_api.edge.limits import CallerLimits
 from paddock.http_api.edge.tokens import Tokens, looks_like_token
 from paddock.ports import ApiKeyRow, ApiKeys
 from paddock.rules.access.credentials import Credential
+from paddock.rules.access.limits import TokenBucket
 from paddock.rules.conversations.attachment_urls import PATH as ATTACHMENTS
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
+
+MAX_CALLERS = 10_000
+AT_ONCE = 2.0
+"""Seconds' worth of calls that may come at once."""
+
+
+class CallerLimits:
+    """A bucket for each caller. `per_second` 0 lifts the limit."""
+
+    def __init__(self, per_second: float, *, now: Callable[[], float]) -> None:
+        self._per_second = per_second
+        self._now = now
+        self._buckets: OrderedDict[bytes, TokenBucket] = OrderedDict()
+
+    def take(self, caller: bytes) -> None:
+        """One call of this caller. Raises RATE_LIMITED with the time to wait."""
+        if self._per_second <= 0:
+            return
+        wait = self._bucket(caller).take(self._now())
+        if wait > 0:
+            text = f"this key may call {self._per_second:g} times a second on average; wait and try again"
+            raise HostError(ErrorCode.RATE_LIMITED, text, retryable=True, details={"retry_after": round(wait, 3)})
+
+    def _bucket(self, caller: bytes) -> TokenBucket:
+        found = self._buckets.get(caller)
+        if found is None:
+            found = TokenBucket.full(self._per_second, self._per_second * AT_ONCE, self._now())
+            self._buckets[caller] = found
+            if len(self._buckets) > MAX_CALLERS:
+                self._buckets.popitem(last=False)
+        self._buckets.move_to_end(caller)
+        return found
+
 
 REMEMBER_SECONDS = 5.0
 REMEMBER_KEYS = 1024
@@ -177,10 +211,7 @@ def _why_not_local(scope: Scope, headers: Headers, own_pages: frozenset[bytes]) 
     if foreign if origin is None else origin.lower() not in {_page_of(scope, host), *own_pages}:
         return "the call came from a web page of another origin", "name it in the setting `cors_origins`, or "
     if _has_body(given) and not _is_safe_type(given.get(b"content-type", b""), scope["path"]):
-        return (
-            "the body is not declared as application/json",
-            "add the header `Content-Type: application/json`, or ",
-        )
+        return ("the body is not declared as application/json", "add the header `Content-Type: application/json`, or ")
     return None
 
 

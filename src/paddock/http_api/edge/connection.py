@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from paddock.http_api.edge.bodies import Whole
-from paddock.http_api.edge.crowd import Crowd
+from paddock.http_api.edge.bounds import PATIENCE, Crowd, Patience
 from paddock.http_api.edge.errors import Endpoint
 from paddock.http_api.edge.exchange import Exchange
-from paddock.http_api.edge.patience import PATIENCE, Patience
+from paddock.http_api.edge.requests import Whole
 from paddock.http_api.edge.slow_clients import WatchedConnection
 
 if TYPE_CHECKING:

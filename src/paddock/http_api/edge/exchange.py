@@ -6,14 +6,14 @@ memory, and a stream that goes on for more than a moment and then needs keep-ali
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from starlette.requests import Request
 
-from paddock.http_api.edge.bodies import JSON_HEADERS, JsonResponse
 from paddock.http_api.edge.errors import Endpoint
+from paddock.http_api.edge.requests import JSON_HEADERS, JsonResponse
 from paddock.http_api.streams.stream import HEADERS, UNWATCHED, RunStream
 
 if TYPE_CHECKING:
@@ -25,21 +25,40 @@ Headers = Sequence[tuple[bytes, bytes]]
 ACCEPTED = 202
 
 
+class _MessageEvent:
+    """What uvicorn sets when something came from the client, or when the client is gone."""
+
+    __slots__ = ("set",)
+
+    def __init__(self, called: Callable[[], None]) -> None:
+        self.set = called
+
+
 class Exchange:
-    __slots__ = ("_connection", "_stream", "_timer", "disconnected", "keep_alive", "response_complete", "scope")
+    __slots__ = (
+        "_connection",
+        "_stream",
+        "_timer",
+        "disconnected",
+        "keep_alive",
+        "message_event",
+        "response_complete",
+        "scope",
+    )
 
     def __init__(self, connection: "Connection", scope: dict[str, Any], *, keep_alive: bool) -> None:
         self.scope = scope
         self.keep_alive = keep_alive
         self.disconnected = False
         self.response_complete = False
+        self.message_event = _MessageEvent(self.client_moved)
         self._connection = connection
         self._stream: RunStream | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def answer(self, door: Endpoint, request: Request) -> None:
         answer = await door.answer(request)
-        if isinstance(answer, RunStream):
+        if isinstance(answer, RunStream) and not answer.is_watched:
             self._begin(answer)
         elif (
             isinstance(answer, JsonResponse)
@@ -53,12 +72,8 @@ class Exchange:
 
     # --- what uvicorn asks --------------------------------------------------------------------------------------------
 
-    @property
-    def message_event(self) -> "Exchange":
-        return self
-
-    def set(self) -> None:
-        """The event of a cycle; set when the client is gone."""
+    def client_moved(self) -> None:
+        """End the stream of a client that is gone."""
         if self.disconnected and self._stream is not None:
             self._let_go(self._stream).close()
 

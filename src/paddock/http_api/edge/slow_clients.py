@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from paddock.http_api.edge.crowd import Crowd
+from paddock.http_api.edge.bounds import PATIENCE, Arriving, Crowd, Patience
 from paddock.http_api.edge.errors import problem
-from paddock.http_api.edge.patience import PATIENCE, Arriving, Patience
 from paddock.rules.errors import ErrorCode
 
 if TYPE_CHECKING:

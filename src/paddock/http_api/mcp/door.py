@@ -23,8 +23,8 @@ from paddock.host.calls.host_calls import HostCalls
 from paddock.host.runs.endpoints import PATH, RunEndpoints
 from paddock.host.runs.live_run import LiveRun
 from paddock.http_api.edge.auth import names_loopback
-from paddock.http_api.edge.bodies import read_body
 from paddock.http_api.edge.errors import GUARDED, guarded, refusal
+from paddock.http_api.edge.requests import read_body
 from paddock.ports import HostCallHandler
 from paddock.rules.access.limits import MAX_CALL_BYTES, TokenBucket
 from paddock.rules.errors import ErrorCode, HostError

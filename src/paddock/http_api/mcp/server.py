@@ -65,10 +65,7 @@ class RunServer:
             on_call_tool=self._call,
         )
         self._manager = StreamableHTTPSessionManager(
-            server,
-            session_idle_timeout=IDLE_SECONDS,
-            max_request_body_size=MAX_CALL_BYTES,
-            max_sessions=MAX_SESSIONS,
+            server, session_idle_timeout=IDLE_SECONDS, max_request_body_size=MAX_CALL_BYTES, max_sessions=MAX_SESSIONS
         )
         spawn(self._serve())
 

@@ -5,161 +5,231 @@ carry. What is served is never run by a browser: no sniffing, no scripts, no ref
 """
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute
+from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Message
 
 from paddock.host.conversations.attachments import NOT_OURS, UserAttachments
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import json_response, read_body, read_object
-from paddock.http_api.edge.public_urls import absolute
-from paddock.http_api.edge.routing import route
-from paddock.http_api.native.runs import iso
+from paddock.http_api.edge.operations import JSON, Content, Operations, operation
+from paddock.http_api.edge.reading import invalid, names_of, read_object, read_shape
+from paddock.http_api.edge.requests import absolute, read_body
+from paddock.http_api.edge.shapes import Answer, Body, Moment, Query, about, iso
 from paddock.http_api.streams.stream import in_pieces
 from paddock.rules.access.credentials import Credential, read_credential
-from paddock.rules.conversations.attachment_urls import PATH, Owner, Upload, of_query
+from paddock.rules.conversations.attachment_urls import PATH, Owner, of_query
 from paddock.rules.conversations.attachments import IMAGES, MAX_NAME_CHARS
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import ArtifactRow
 
+ONE = f"{PATH}/{{attachment}}"
 FORM_BYTES = 64 * 1024
 """What a form may have around its file."""
-FIELDS = ("filename", "mimeType", "size", "sha256")
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "cross-origin",
 }
+DOT = "GIF89a\x01\x00\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
+"""A picture of one point, whole: every byte of it is ASCII, so JSON can carry it as it is."""
+EXAMPLE = "art_0f3c8a1b5d7e4f2096c1b8d3e7a45f60"
+URL = f"https://agents.example.com{PATH}/{EXAMPLE}/content?expires=1773677553&disposition=inline&key=1a&signature=9f"
+NAMED = f"be a string of 1 to {MAX_NAME_CHARS} characters"
+AttachmentName = Annotated[str, about("The attachment.", example=EXAMPLE)]
 
 
-class AttachmentsDoor:
-    def __init__(self, *, auth: Auth, attachments: UserAttachments) -> None:
-        self._auth = auth
-        self._attachments = attachments
+class NewAttachment(Body):
+    mime_type: Annotated[str, about(must=NAMED, min_length=1, max_length=MAX_NAME_CHARS, example="image/png")]
+    size: Annotated[int, about(must="be the number of bytes", schema={"minimum": 1}, example=5120)]
+    filename: Annotated[str, about(must=NAMED, min_length=1, max_length=MAX_NAME_CHARS, example="map.png")] | None = (
+        None
+    )
+    sha256: Annotated[str, about(must="be 64 hexadecimal digits", pattern="^[0-9a-fA-F]{64}$")] | None = None
 
-    def routes(self) -> list[BaseRoute]:
-        one = f"{PATH}/{{attachment}}"
-        return [
-            route("POST", PATH, self.post),
-            route("GET", one, self.get),
-            route("DELETE", one, self.delete),
-            route("PUT", f"{one}/content", self.put),
-            route("GET", f"{one}/content", self.content),
-        ]
 
-    async def post(self, request: Request) -> Response:
-        """The file itself, as a form; or what it will be, as JSON, for an address to upload it to."""
-        principal = await self._auth.principal(request.scope)
+class UploadAddress(Answer):
+    """How to upload the bytes."""
+
+    expires_at: Moment
+    method: Literal["PUT"] | None = None
+    url: str | None = None
+    headers: dict[str, str] | None = None
+
+
+class Attachment(Answer):
+    attachment_id: AttachmentName
+    status: Literal["ready", "pending"]
+    mime_type: Annotated[str, about(example="image/png")] | None = None
+    size: Annotated[int, about(ge=0, example=5120)] | None = None
+    filename: Annotated[str, about(example="map.png")] | None = None
+    url: Annotated[str, about(example=URL)] | None = None
+    thread_id: str | None = None
+    expires_at: Moment | None = None
+    width: Annotated[int, about(ge=0, example=640)] | None = None
+    height: Annotated[int, about(ge=0, example=480)] | None = None
+    upload: UploadAddress | None = None
+
+
+class AttachmentQuery(Query):
+    download: Annotated[str, about("`true` for a URL that a browser saves instead of showing.", example="true")] = ""
+
+
+class UploadQuery(Query):
+    upload: Annotated[str, about("As given.", example="eyJ")]
+    key: Annotated[str, about("As given.", example="1a")]
+    signature: Annotated[str, about("As given.", example="9f")]
+
+
+class ContentQuery(Query):
+    expires: Annotated[int, about("As given.", ge=0, example=1773677553)]
+    disposition: Annotated[Literal["inline", "attachment"], about("As given.")]
+    key: Annotated[str, about("As given.", example="1a")]
+    signature: Annotated[str, about("As given.", example="9f")]
+
+
+_BYTES = {"type": "string", "format": "binary"}
+_FORM = {"type": "object", "properties": {"file": _BYTES}, "required": ["file"]}
+_FILE = Content("application/octet-stream", _BYTES, DOT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttachmentsDoor(Operations):
+    group = "Attachments"
+    auth: Auth
+    attachments: UserAttachments
+
+    @operation(
+        "POST",
+        PATH,
+        {201: "It is kept (form), or may be uploaded under the address in the answer (JSON)."},
+        request=[Content(JSON, NewAttachment), Content("multipart/form-data", _FORM, {"file": DOT})],
+        rate="uploads",
+    )
+    async def post(self, who: Principal, request: Request) -> Attachment:
+        """Upload a file for a message
+
+        An image (png, jpeg, webp, gif), judged by its content and drawn anew; PDF when the host allows it. As JSON, say
+        what the file will be, and get an address to upload it to."""
         if not _is_form(request):
-            return await self._offer(request, principal)
-        name, content = await self._form(request)
-        row = await self._attachments.upload(principal, content, name)
-        return json_response(self._ready(request, row, principal.credential), 201)
+            given = read_shape(await read_object(request, names_of(NewAttachment)), NewAttachment)
+            return self._offer(request, who, given)
+        limit = self.attachments.limits.file_bytes
+        body = await read_body(request, limit + FORM_BYTES, f"an attachment may have at most {limit} bytes")
+        name, content = await _file_in(Request(request.scope, _once(body)), limit)
+        return self._ready(request, await self.attachments.upload(who, content, name), who.credential)
 
-    async def put(self, request: Request) -> Response:
-        """The bytes that an address was given for."""
-        upload = self._attachments.granted(
-            request.path_params["attachment"], request.scope["query_string"].decode("latin-1")
-        )
+    @operation("GET", ONE, {200: "As it is now."}, errors=(404,))
+    async def get(
+        self, who: Principal, request: Request, attachment: AttachmentName, query: AttachmentQuery
+    ) -> Attachment:
+        """Look at a file, and get a fresh signed URL"""
+        if (until := await self.attachments.pending_until(who, attachment)) is not None:
+            return Attachment(attachment, "pending", upload=UploadAddress(iso(until)))
+        row = await self.attachments.find(who, attachment)
+        return self._ready(request, row, who.credential, download=query.download == "true")
+
+    @operation("DELETE", ONE, {204: "It is gone."}, errors=(404, 409))
+    async def delete(self, who: Principal, attachment: AttachmentName) -> None:
+        """Take back an upload that no message holds"""
+        await self.attachments.forget(who, attachment)
+
+    @operation(
+        "PUT",
+        f"{ONE}/content",
+        {201: "It is kept."},
+        role="anybody",
+        rate="uploads",
+        errors=(403, 409, 413, 422, 503),
+        request=[_FILE],
+        parameters=UploadQuery,
+    )
+    async def put(self, request: Request, attachment: AttachmentName) -> Attachment:
+        """Upload the bytes an address was given for
+
+        Known by its signature: no key is needed, and none would help."""
+        upload = self.attachments.granted(attachment, request.scope["query_string"].decode("latin-1"))
         credential = await self._still(upload.by)
         complaint = f"the file has more than {upload.size} bytes, as was said before"
-        self._auth.streams.guard(request.scope, credential)
-        row = await self._attachments.finish(upload, await read_body(request, upload.size, complaint))
-        return json_response(self._ready(request, row, credential), 201)
+        self.auth.streams.guard(request.scope, credential)
+        row = await self.attachments.finish(upload, await read_body(request, upload.size, complaint))
+        return self._ready(request, row, credential)
 
-    async def get(self, request: Request) -> Response:
-        principal, name = await self._auth.principal(request.scope), request.path_params["attachment"]
-        if (until := await self._attachments.pending_until(principal, name)) is not None:
-            return json_response({"attachmentId": name, "status": "pending", "upload": {"expiresAt": iso(until)}})
-        row = await self._attachments.find(principal, name)
-        download = request.query_params.get("download") == "true"
-        return json_response(self._ready(request, row, principal.credential, download=download))
+    @operation(
+        "GET",
+        f"{ONE}/content",
+        {200: "Its bytes."},
+        role="anybody",
+        errors=(403, 503),
+        response=[_FILE],
+        parameters=ContentQuery,
+    )
+    async def content(self, request: Request, attachment: AttachmentName) -> ASGIApp:
+        """Read the file
 
-    async def delete(self, request: Request) -> Response:
-        principal = await self._auth.principal(request.scope)
-        await self._attachments.forget(principal, request.path_params["attachment"])
-        return Response(status_code=204)
-
-    async def content(self, request: Request) -> ASGIApp:
-        address = of_query(request.path_params["attachment"], request.scope["query_string"].decode("latin-1"))
-        row = await self._attachments.opened(address)
+        Known by its signature: no key is needed, and none would help."""
+        address = of_query(attachment, request.scope["query_string"].decode("latin-1"))
+        row = await self.attachments.opened(address)
         credential = await self._still(address.by if address is not None else "")
         inline = address is not None and address.disposition == "inline" and row.mime_type in IMAGES
         headers = {
             **HEADERS,
             "Content-Disposition": _disposition("inline" if inline else "attachment", row),
             "Content-Length": str(row.size),
-            "Cache-Control": f"private, max-age={self._attachments.limits.url_seconds}",
+            "Cache-Control": f"private, max-age={self.attachments.limits.url_seconds}",
         }
-        self._auth.streams.guard(request.scope, credential)
-        return in_pieces(StreamingResponse(self._attachments.pieces(row), headers=headers, media_type=row.mime_type))
+        self.auth.streams.guard(request.scope, credential)
+        return in_pieces(StreamingResponse(self.attachments.pieces(row), headers=headers, media_type=row.mime_type))
 
     # --- within ------------------------------------------------------------------------------------------------------
 
     async def _still(self, written: str) -> Credential:
         """What an address was handed out for. Raises UNAUTHORIZED when it does not count any more."""
         credential = read_credential(written)
-        if credential is None or not await self._auth.streams.counts(credential):
+        if credential is None or not await self.auth.streams.counts(credential):
             raise HostError(ErrorCode.UNAUTHORIZED, NOT_OURS)
         return credential
 
-    async def _offer(self, request: Request, principal: Principal) -> Response:
-        given = await read_object(request, FIELDS)
-        upload = self._attachments.offer(
-            principal,
-            mime_type=_text(given, "mimeType").lower(),
-            size=_size(given),
-            sha256=_hash(given),
-            name=_text(given, "filename") if given.get("filename") is not None else None,
+    def _offer(self, request: Request, who: Principal, given: NewAttachment) -> Attachment:
+        upload = self.attachments.offer(
+            who,
+            mime_type=given.mime_type.lower(),
+            size=given.size,
+            sha256=given.sha256.lower() if given.sha256 is not None else None,
+            name=given.filename,
         )
-        return json_response(self._pending(request, upload), 201)
+        address = UploadAddress(
+            iso(upload.expires),
+            method="PUT",
+            url=absolute(request, self.attachments.upload_url(upload)),
+            headers={"Content-Type": upload.mime_type},
+        )
+        return Attachment(upload.artifact_id, "pending", upload=address)
 
-    async def _form(self, request: Request) -> tuple[str | None, bytes]:
-        limit = self._attachments.limits.file_bytes
-        body = await read_body(request, limit + FORM_BYTES, f"an attachment may have at most {limit} bytes")
-        return await _file_in(Request(request.scope, _once(body)), limit)
-
-    def _pending(self, request: Request, upload: Upload) -> Mapping[str, Any]:
-        url = absolute(request, self._attachments.upload_url(upload))
-        return {
-            "attachmentId": upload.artifact_id,
-            "status": "pending",
-            "upload": {
-                "method": "PUT",
-                "url": url,
-                "headers": {"Content-Type": upload.mime_type},
-                "expiresAt": iso(upload.expires),
-            },
-        }
-
-    def _ready(
-        self, request: Request, row: ArtifactRow, by: Credential, *, download: bool = False
-    ) -> Mapping[str, Any]:
+    def _ready(self, request: Request, row: ArtifactRow, by: Credential, *, download: bool = False) -> Attachment:
         owner = Owner(row.workspace_id, row.user_id or "")
         shown = "attachment" if download or row.mime_type not in IMAGES else "inline"
-        url = absolute(request, self._attachments.url(owner, row.artifact_id, shown, by=by))
         size: Mapping[str, Any] = msgspec.json.decode(row.metadata) if row.metadata else {}
-        seen = {
-            "attachmentId": row.artifact_id,
-            "status": "ready",
-            "mimeType": row.mime_type,
-            "size": row.size,
-            "filename": row.name,
-            "url": url,
-            "threadId": row.conversation_id,
-            "expiresAt": iso(row.expires_at),
-            **{name: size[name] for name in ("width", "height") if name in size},
-        }
-        return {name: value for name, value in seen.items() if value is not None}
+        return Attachment(
+            row.artifact_id,
+            "ready",
+            mime_type=row.mime_type,
+            size=row.size,
+            filename=row.name,
+            url=absolute(request, self.attachments.url(owner, row.artifact_id, shown, by=by)),
+            thread_id=row.conversation_id,
+            expires_at=iso(row.expires_at),
+            width=size.get("width"),
+            height=size.get("height"),
+        )
 
 
 def _is_form(request: Request) -> bool:
@@ -171,10 +241,10 @@ async def _file_in(request: Request, limit: int) -> tuple[str | None, bytes]:
         async with request.form(max_files=1, max_fields=8, max_part_size=FORM_BYTES) as form:
             file = form.get("file")
             if file is None or isinstance(file, str):
-                raise _invalid("the form must have a file named `file`")
+                raise invalid("the form must have a file named `file`")
             return file.filename, await file.read(limit + 1)
     except (MultiPartException, HTTPException) as error:  # which of them depends on who calls
-        raise _invalid("the form cannot be read; send multipart/form-data with its boundary, and one file") from error
+        raise invalid("the form cannot be read; send multipart/form-data with its boundary, and one file") from error
 
 
 def _once(body: bytes) -> Any:
@@ -188,30 +258,3 @@ def _once(body: bytes) -> Any:
 
 def _disposition(kind: str, row: ArtifactRow) -> str:
     return f"{kind}; filename*=UTF-8''{quote(row.name, safe='')}" if row.name else kind
-
-
-def _text(given: Mapping[str, Any], name: str) -> str:
-    value = given.get(name)
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME_CHARS:
-        raise _invalid(f"{name} must be a string of 1 to {MAX_NAME_CHARS} characters")
-    return value
-
-
-def _size(given: Mapping[str, Any]) -> int:
-    value = given.get("size")
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _invalid("size must be the number of bytes")
-    return value
-
-
-def _hash(given: Mapping[str, Any]) -> str | None:
-    value = given.get("sha256")
-    if value is None:
-        return None
-    if not isinstance(value, str) or len(value) != 64 or not set(value.lower()) <= set("0123456789abcdef"):
-        raise _invalid("sha256 must be 64 hexadecimal digits")
-    return value.lower()
-
-
-def _invalid(text: str) -> HostError:
-    return HostError(ErrorCode.INVALID_ARGUMENT, text)

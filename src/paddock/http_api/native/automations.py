@@ -1,110 +1,146 @@
 """Automations over HTTP: the caller's own jobs, what became of their ticks, and a run of one by hand."""
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
-
-from paddock.host.automation.automations import Automation, Automations
-from paddock.host.automation.shapes import FIELDS, as_given
+from paddock.host.automation.automations import Automation as KeptAutomation
+from paddock.host.automation.automations import Automations
+from paddock.host.automation.shapes import FIELDS, JobShape
+from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import json_response, read_object
-from paddock.http_api.edge.routing import route
-from paddock.http_api.native.runs import iso
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.http_api.edge.operations import Operations, Pydantic, operation
+from paddock.http_api.edge.shapes import Accepted, Answer, Json, Moment, Query, about, accepted, iso, seen
 from paddock.rules.rows.automation import TickRow
 
+BASE = "/api/v1/automations"
+ONE = f"{BASE}/{{job}}"
 MAX_LISTED = 200
+EXAMPLE = {"name": "Morning", "prompt": "What is on today?", "cron": "0 9 * * 1-5", "timeZone": "Europe/Berlin"}
+
+Job = Annotated[str, about("Its jobId.", example="0199d2a5-1d50-7c3e-9b1f-0c9a5a7f4e10")]
+NewAutomation = Annotated[Json, Pydantic("NewAutomation", JobShape, FIELDS)]
+AutomationChange = Annotated[Json, Pydantic("AutomationChange", JobShape, FIELDS, partial=True)]
 
 
-class AutomationsDoor:
-    def __init__(self, *, auth: Auth, automations: Automations) -> None:
-        self._auth = auth
-        self._automations = automations
+class AutomationContext(Answer):
+    description: str
+    value: str
 
-    def routes(self) -> list[BaseRoute]:
-        base = "/api/v1/automations"
-        return [
-            route("GET", base, self.list),
-            route("POST", base, self.create),
-            route("GET", f"{base}/{{job}}", self.get),
-            route("PATCH", f"{base}/{{job}}", self.change),
-            route("DELETE", f"{base}/{{job}}", self.delete),
-            route("POST", f"{base}/{{job}}/run", self.fire),
-            route("GET", f"{base}/{{job}}/firings", self.firings),
-        ]
 
-    async def list(self, request: Request) -> Response:
-        who = await self._auth.principal(request.scope)
-        return json_response({"automations": [self._seen(one) for one in await self._automations.list(who)]})
+class AutomationConfig(Answer):
+    """Settings of the runs of a job."""
 
-    async def create(self, request: Request) -> Response:
-        who = await self._auth.principal(request.scope)
-        made = await self._automations.create(who, await read_object(request, FIELDS))
-        return json_response(self._seen(made), 201)
+    enabled_tools: list[str] | None
+    """Of its agent's tools only these; null for all."""
+    context: list[AutomationContext]
 
-    async def get(self, request: Request) -> Response:
-        who = await self._auth.principal(request.scope)
-        return json_response(self._seen(await self._automations.get(who, request.path_params["job"])))
 
-    async def change(self, request: Request) -> Response:
-        who = await self._auth.principal(request.scope)
-        given = await read_object(request, FIELDS)
-        return json_response(self._seen(await self._automations.change(who, request.path_params["job"], given)))
+class Automation(Answer):
+    """A job with its next ticks."""
 
-    async def delete(self, request: Request) -> Response:
-        who = await self._auth.principal(request.scope)
-        await self._automations.delete(who, request.path_params["job"])
-        return Response(status_code=204)
+    job_id: str
+    thread_id: str
+    name: str
+    prompt: str
+    time_zone: str
+    agent_id: str | None
+    missed: Literal["skip", "run_once"]
+    enabled: bool
+    config: AutomationConfig
+    starts_at: Moment
+    next_at: Moment | None
+    upcoming: list[Moment]
+    created_at: Moment
+    updated_at: Moment
+    cron: Annotated[str, about(example="0 9 * * 1-5")] | None = None
+    rrule: str | None = None
 
-    async def fire(self, request: Request) -> Response:
-        who = await self._auth.principal(request.scope)
-        accepted = await self._automations.fire(who, request.path_params["job"])
-        answer = {"taskId": accepted.task_id, "threadId": accepted.thread_id, "runId": accepted.run_id}
-        return json_response({**answer, "created": accepted.created}, 202)
 
-    async def firings(self, request: Request) -> Response:
-        who = await self._auth.principal(request.scope)
-        before, limit = _number(request, "before"), _number(request, "limit")
-        if limit is not None and not 1 <= limit <= MAX_LISTED:
-            raise HostError(ErrorCode.INVALID_ARGUMENT, f"limit must be from 1 to {MAX_LISTED}")
-        found = await self._automations.firings(who, request.path_params["job"], before=before, limit=int(limit or 50))
-        return json_response({"firings": [_firing(row) for row in found]})
+class AutomationList(Answer):
+    automations: list[Automation]
 
-    def _seen(self, automation: Automation) -> Mapping[str, Any]:
+
+class Firing(Answer):
+    """What became of one tick. `tick` is also the cursor of the next page."""
+
+    tick: Annotated[float, about(example=1773648000.0)]
+    scheduled_at: Moment
+    result: Annotated[str, about(example="fired")]
+    at: Moment
+    through: Moment | None = None
+    task_id: str | None = None
+    reason: str | None = None
+
+
+class FiringList(Answer):
+    firings: list[Firing]
+
+
+class FiringsQuery(Query):
+    before: (
+        Annotated[float, about("Only ticks before this one: the `tick` of the last one seen.", example=1773648000.0)]
+        | None
+    ) = None
+    limit: Annotated[int, about("How many, at most 200.", ge=1, le=MAX_LISTED)] = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutomationsDoor(Operations):
+    group = "Automations"
+    auth: Auth
+    automations: Automations
+
+    @operation("GET", BASE, {200: "The oldest first."})
+    async def list(self, who: Principal) -> AutomationList:
+        """List your automations"""
+        return AutomationList([self._seen(one) for one in await self.automations.list(who)])
+
+    @operation("POST", BASE, {201: "It fires from now on."}, errors=(409,), example=EXAMPLE)
+    async def create(self, who: Principal, body: NewAutomation) -> Automation:
+        """Make an automation
+
+        Give either a cron line or an RRULE. Without a time zone your profile's counts, else UTC."""
+        return self._seen(await self.automations.create(who, body))
+
+    @operation("GET", ONE, {200: "With its next ticks."}, errors=(404,))
+    async def get(self, who: Principal, job: Job) -> Automation:
+        """Look at an automation"""
+        return self._seen(await self.automations.get(who, job))
+
+    @operation("PATCH", ONE, {200: "As it is now."}, errors=(404,), example={"enabled": False})
+    async def change(self, who: Principal, job: Job, body: AutomationChange) -> Automation:
+        """Change an automation"""
+        return self._seen(await self.automations.change(who, job, body))
+
+    @operation("DELETE", ONE, {204: "It fires no more; its conversation stays."}, errors=(404,))
+    async def delete(self, who: Principal, job: Job) -> None:
+        """Take an automation away"""
+        await self.automations.delete(who, job)
+
+    @operation("POST", f"{ONE}/run", {202: "Accepted."}, errors=(404, 409), rate="runs")
+    async def fire(self, who: Principal, job: Job) -> Accepted:
+        """Run an automation now"""
+        return accepted(await self.automations.fire(who, job))
+
+    @operation("GET", f"{ONE}/firings", {200: "The latest first."}, errors=(404,))
+    async def firings(self, who: Principal, job: Job, query: FiringsQuery) -> FiringList:
+        """List what became of its ticks"""
+        found = await self.automations.firings(who, job, before=query.before, limit=query.limit)
+        return FiringList([_firing(row) for row in found])
+
+    def _seen(self, automation: KeptAutomation) -> Automation:
         row, job = automation.row, automation.job
-        return {
-            "jobId": row.job_id,
-            "threadId": row.thread_id,
-            **as_given(job, enabled=row.enabled),
-            "startsAt": iso(job.starts_at),
-            "nextAt": iso(row.next_at),
-            "upcoming": [iso(tick) for tick in self._automations.upcoming(automation)],
-            "createdAt": iso(row.created_at),
-            "updatedAt": iso(row.updated_at),
-        }
+        tools = None if job.enabled_tools is None else [*job.enabled_tools]
+        return seen(
+            Automation,
+            row,
+            **{name: getattr(job, name) for name in ("name", "prompt", "time_zone", "agent_id", "missed", "starts_at")},
+            cron=job.text if job.kind == "cron" else None,
+            rrule=job.text if job.kind == "rrule" else None,
+            config=AutomationConfig(tools, [AutomationContext(**one) for one in job.context]),
+            upcoming=[iso(tick) for tick in self.automations.upcoming(automation)],
+        )
 
 
-def _number(request: Request, name: str) -> float | None:
-    text = request.query_params.get(name)
-    if text is None:
-        return None
-    if not text.replace(".", "", 1).isascii() or not text.replace(".", "", 1).isdigit() or len(text) > 20:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{name} must be a number")
-    return float(text)
-
-
-def _firing(row: TickRow) -> Mapping[str, Any]:
-    """`tick` is also the cursor of the next page."""
-    seen = {
-        "tick": row.tick,
-        "scheduledAt": iso(row.tick),
-        "through": iso(row.through),
-        "result": row.result,
-        "taskId": row.run_id,
-        "reason": row.reason or None,
-        "at": iso(row.at),
-    }
-    return {key: value for key, value in seen.items() if value is not None}
+def _firing(row: TickRow) -> Firing:
+    return seen(Firing, row, scheduled_at=row.tick, task_id=row.run_id, reason=row.reason or None)

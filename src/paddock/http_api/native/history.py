@@ -1,25 +1,24 @@
 """The conversation for people: `GET /history`, one day at a time, in the published shape."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
 
-from paddock.host.conversations.days import Day, Days
+from paddock.host.conversations.days import Day as FoundDay
+from paddock.host.conversations.days import Days
 from paddock.host.conversations.thread_names import ThreadNames
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import json_response
-from paddock.http_api.edge.public_urls import absolute
-from paddock.http_api.edge.routing import route
-from paddock.http_api.native.runs import iso
+from paddock.http_api.edge.operations import Operations, operation
+from paddock.http_api.edge.requests import absolute
+from paddock.http_api.edge.shapes import Answer, Count, Day, Json, Moment, Query, about, seen
+from paddock.http_api.native.branches import Opinion
 from paddock.ports.attachments import Attachments
-from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import TranscriptRow, is_erased
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -27,104 +26,139 @@ AgentName = Callable[[str, str], str | None]
 """The name people know an agent by: (agent, workspace) -> name."""
 
 
-class HistoryDoor:
-    def __init__(
-        self, *, auth: Auth, names: ThreadNames, days: Days, attachments: Attachments, agent_name: AgentName
-    ) -> None:
-        self._auth = auth
-        self._names = names
-        self._days = days
-        self._attachments = attachments
-        self._agent_name = agent_name
+def _is_day(text: str) -> bool:
+    try:
+        return _DAY.fullmatch(text) is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
 
-    def routes(self) -> Sequence[BaseRoute]:
-        return [route("GET", "/api/v1/agent/history", self.get)]
 
-    async def get(self, request: Request) -> Response:
-        principal = await self._auth.principal(request.scope)
-        thread, before = request.query_params.get("threadId"), request.query_params.get("before")
-        thread_id = None if thread is None else await self._names.find(principal, thread)
-        found = await self._days.day(principal, thread_id, None if before is None else _date(before))
-        return json_response(self._snapshot(request, principal, found))
+class HistoryFile(Answer):
+    mime_type: str
+    url: str
 
-    def _snapshot(self, request: Request, principal: Principal, found: Day) -> Mapping[str, Any]:
-        snapshot: dict[str, Any] = {
-            "scope": "history_day",
-            "threadId": found.thread_id,
-            "day": None if found.day is None else found.day.isoformat(),
-            "hasMore": found.more,
-            "messages": [self._with_opinion(request, principal, row, found) for row in found.items],
-        }
-        return {**snapshot, "truncated": True} if found.cut else snapshot
 
-    def _with_opinion(
-        self, request: Request, principal: Principal, row: TranscriptRow, found: Day
-    ) -> Mapping[str, Any]:
-        told = self.message(request, principal, row)
-        opinion = found.opinions.get(row.item_id)
-        if opinion is None:
-            return told
-        return {**told, "feedback": {"rating": opinion.rating, "comment": opinion.comment}}
+class SaidByUser(Answer, tag_field="role", tag="user"):
+    id: str
+    item_id: str
+    task_id: str | None
+    seq: Count
+    content: str
+    attachments: list[HistoryFile]
+    timestamp: Moment
+    erased: Annotated[bool, about("Its words were erased on purpose.")] | None = None
 
-    def message(self, request: Request, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
-        return self._user(request, principal, row) if row.role == "user" else self._assistant(principal, row)
 
-    def _user(self, request: Request, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
-        seen: dict[str, Any] = {
-            "id": _metadata(row).get("message_id") or row.item_id,
-            "itemId": row.item_id,
-            "taskId": row.run_id,
-            "seq": row.seq,
-            "role": "user",
-            "content": row.content,
-            "attachments": list(self._files(request, principal, row)),
-            "timestamp": iso(row.created_at),
-        }
-        return {**seen, "erased": True} if is_erased(row) else seen
+class SaidByAgent(Answer, tag_field="role", tag="assistant"):
+    id: str
+    task_id: str | None
+    seq: Count
+    content: str
+    ui_schema: Json | None = msgspec.field(name="ui_schema")
+    timestamp: Moment
+    agent_id: str | None = None
+    name: str | None = None
+    partial: Annotated[bool, about("Its run ended in the middle of it.")] | None = None
+    erased: Annotated[bool, about("Its words were erased on purpose.")] | None = None
+    feedback: Opinion | None = None
 
-    def _assistant(self, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
-        known = _metadata(row)
-        seen: dict[str, Any] = {
-            "id": row.item_id,
-            "taskId": row.run_id,
-            "seq": row.seq,
-            "role": "assistant",
-            "content": row.content,
-            "ui_schema": known.get("ui_schema"),
-            "timestamp": iso(row.created_at),
-        }
-        if row.agent_id:
-            name = self._agent_name(row.agent_id, principal.workspace_id)
-            seen |= {"agentId": row.agent_id, "name": name or row.agent_id}
-        return seen | {mark: True for mark in ("partial", "erased") if known.get(mark)}
 
-    def _files(self, request: Request, principal: Principal, row: TranscriptRow) -> list[Mapping[str, Any]]:
+class HistoryDay(Answer):
+    """What was said on one day; nothing at all when there is no such day."""
+
+    scope: Literal["history_day"]
+    thread_id: str | None
+    day: Day | None
+    has_more: bool
+    messages: list[SaidByUser | SaidByAgent]
+    truncated: bool | None = None
+
+
+class HistoryQuery(Query):
+    thread_id: Annotated[str, about("The thread; else the one opened last that is not archived.")] | None = None
+    before: (
+        Annotated[
+            str,
+            about(
+                "The latest such day strictly before this one.",
+                must="be a day such as 2026-03-15 (YYYY-MM-DD)",
+                check=_is_day,
+                schema={"format": "date"},
+            ),
+        ]
+        | None
+    ) = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryDoor(Operations):
+    group = "Runs"
+    auth: Auth
+    names: ThreadNames
+    days: Days
+    attachments: Attachments
+    agent_name: AgentName
+
+    @operation(
+        "GET",
+        "/api/v1/agent/history",
+        {200: "The latest day with a message, in the caller's own time zone."},
+        errors=(404,),
+    )
+    async def get(self, who: Principal, request: Request, query: HistoryQuery) -> HistoryDay:
+        """Read what was said on one day"""
+        thread_id = None if query.thread_id is None else await self.names.find(who, query.thread_id)
+        before = None if query.before is None else date.fromisoformat(query.before)
+        found = await self.days.day(who, thread_id, before)
+        return HistoryDay(
+            scope="history_day",
+            thread_id=found.thread_id,
+            day=None if found.day is None else found.day.isoformat(),
+            has_more=found.more,
+            messages=[self._said(request, who, row, found) for row in found.items],
+            truncated=True if found.cut else None,
+        )
+
+    def _said(self, request: Request, who: Principal, row: TranscriptRow, found: FoundDay) -> SaidByUser | SaidByAgent:
+        if row.role == "user":
+            return self._by_user(request, who, row)
+        known, opinion = _metadata(row), found.opinions.get(row.item_id)
+        name = self.agent_name(row.agent_id, who.workspace_id) if row.agent_id else None
+        rating = opinion and cast("Literal['up', 'down']", opinion.rating)
+        return seen(
+            SaidByAgent,
+            row,
+            id=row.item_id,
+            task_id=row.run_id,
+            ui_schema=known.get("ui_schema"),
+            timestamp=row.created_at,
+            agent_id=row.agent_id or None,
+            name=name or row.agent_id or None,
+            partial=True if known.get("partial") else None,
+            erased=True if known.get("erased") else None,
+            feedback=Opinion(rating, opinion.comment) if opinion and rating else None,
+        )
+
+    def _by_user(self, request: Request, who: Principal, row: TranscriptRow) -> SaidByUser:
+        name, files = _metadata(row).get("message_id") or row.item_id, self._files(request, who, row)
+        own = {"id": name, "task_id": row.run_id, "attachments": files, "timestamp": row.created_at}
+        return seen(SaidByUser, row, **own, erased=True if is_erased(row) else None)
+
+    def _files(self, request: Request, principal: Principal, row: TranscriptRow) -> list[HistoryFile]:
         """What came along, under fresh URLs; a file that is gone is left out."""
         if b'"binary"' not in row.content_json:
             return []
         whole: dict[str, Any] = msgspec.json.decode(row.content_json)
         content = whole.get("content")
-        files: list[Mapping[str, Any]] = []
+        files: list[HistoryFile] = []
         for block in cast("list[dict[str, Any]]", content) if isinstance(content, list) else ():
             if block.get("type") == "binary" and isinstance(block.get("id"), str):
-                url = self._attachments.signed_url(
-                    block["id"],
-                    workspace_id=principal.workspace_id,
-                    user_id=principal.user_id,
-                    by=principal.credential,
+                url = self.attachments.signed_url(
+                    block["id"], workspace_id=principal.workspace_id, user_id=principal.user_id, by=principal.credential
                 )
-                files += [{"mimeType": block.get("mimeType"), "url": absolute(request, url)}] if url else []
+                files += [HistoryFile(str(block.get("mimeType") or ""), absolute(request, url))] if url else []
         return files
 
 
 def _metadata(row: TranscriptRow) -> Mapping[str, Any]:
     return msgspec.json.decode(row.metadata) if row.metadata else {}
-
-
-def _date(text: str) -> date:
-    try:
-        if _DAY.fullmatch(text):
-            return date.fromisoformat(text)
-    except ValueError:
-        pass
-    raise HostError(ErrorCode.INVALID_ARGUMENT, "before must be a day such as 2026-03-15 (YYYY-MM-DD)")

@@ -1,14 +1,13 @@
 """Conversations: listed, opened, looked at, named, deleted, spoken in, controlled, followed. Reads and answers only."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
 from uuid import uuid4
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from paddock.host.conversations.inbox import Inbox, NewRun
 from paddock.host.conversations.thread_names import ThreadNames
@@ -16,24 +15,26 @@ from paddock.host.keeping.deletion import Deletion
 from paddock.host.people.principals import Principal
 from paddock.host.session.controls import Controls
 from paddock.host.streams.tails import Tails
+from paddock.http_api.ag_ui.event_types import AgUiEvent
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import has_body, json_response, read_object
-from paddock.http_api.edge.routing import SESSION, route
-from paddock.http_api.edge.sources import source_of
-from paddock.http_api.native.runs import iso
-from paddock.http_api.streams.cursors import Cursor, parse_cursor
+from paddock.http_api.edge.operations import SSE, Answered, Content, Operations, operation
+from paddock.http_api.edge.reading import invalid
+from paddock.http_api.edge.requests import source_of
+from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about, accepted, iso, seen
 from paddock.http_api.streams.run_streams import signed_for
-from paddock.http_api.streams.session_stream import SessionStream
+from paddock.http_api.streams.session_stream import SessionEvent, SessionStream
+from paddock.http_api.streams.stream import Cursor, parse_cursor
 from paddock.ports.attachments import Attachments
 from paddock.rules.conversations.naming import name_of
-from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import SessionSummary
 from paddock.rules.run.input import body_hash
-from paddock.rules.search.thread_search import FoundThread, FoundThreads, snippet, titled
+from paddock.rules.search.thread_search import MAX_QUERY, FoundThread, FoundThreads, snippet, titled
 from paddock.rules.search.tokens import Phrase
-from paddock.rules.session.context import SessionContext
+from paddock.rules.session.bus import FROM_PEOPLE
 from paddock.rules.values import replace
 
+BASE = "/api/v1/agent/sessions"
+ONE = f"{BASE}/{{thread}}"
 MAX_LIST = 200
 MAX_TEXT = 10_000
 MAX_RUN_ID = 128
@@ -42,276 +43,366 @@ ASKED = ("agent_id", "agentId")
 
 _encode = msgspec.json.Encoder().encode
 
+ThreadName = Annotated[
+    str, about("The thread: a UUID, or the caller's own name for it.", example="550e8400-e29b-41d4-a716-446655440000")
+]
+ItemName = Annotated[str, about("The id of the message.", example="0199a8c4-5b1e-7c3a-9d2f-0123456789ab.1")]
+Text = Annotated[str, about(must="be text")]
+RunName = Annotated[str, about(must="may have at most 128 characters", max_length=MAX_RUN_ID, example="run-002")]
+Title = Annotated[str, about(must="be text", schema={"maxLength": 200}, example="Weather")]
 
-class SessionsDoor:
-    def __init__(
-        self,
-        *,
-        auth: Auth,
-        names: ThreadNames,
-        controls: Controls,
-        keeping: Deletion,
-        inbox: Inbox,
-        tails: Tails,
-        keep_alive_seconds: float,
-        attachments: Attachments,
-    ) -> None:
-        self._keeping = keeping
-        self._auth = auth
-        self._names = names
-        self._controls = controls
-        self._inbox = inbox
-        self._tails = tails
-        self._keep_alive = keep_alive_seconds
-        self._attachments = attachments
+
+class Piece(Answer):
+    """A stretch of text, and whether it is what was looked for."""
+
+    text: str
+    hit: bool
+
+
+class FoundMessage(Answer):
+    item_id: str
+    role: Literal["user", "assistant"]
+    timestamp: Moment
+    snippet: list[Piece]
+    agent_id: str | None = None
+
+
+class Found(Answer):
+    """Where the words of a search stand: in the title, in a message, or in both."""
+
+    title: list[Piece] | None = None
+    message: FoundMessage | None = None
+
+
+class SessionEntry(Answer):
+    """A conversation in a list."""
+
+    thread_id: str
+    archived: bool
+    closed: bool
+    items: Count
+    created_at: Moment
+    updated_at: Moment
+    title: Title | None = None
+    automation_id: Annotated[str, about("The job that talks in it.")] | None = None
+    found: Found | None = None
+
+
+class SessionList(Answer):
+    sessions: list[SessionEntry]
+    next: Count | None
+    complete: bool | None = None
+
+
+class InflightTurn(Answer):
+    """A turn that has not ended."""
+
+    turn_id: str
+    trace_id: str
+    requested_by: str
+    target_agent_id: str
+    status: Literal["QUEUED", "ROUTING", "RUNNING"]
+    created_at: Moment
+    last_output_at: Moment | None
+    collected_output: str
+    waiting: list[str]
+    parent_turn_id: str | None
+
+
+class OpenTransaction(Answer):
+    """Steps that have not ended: an agent joins, leaves or takes over, or the conversation opens or closes."""
+
+    tx_id: str
+    kind: str
+    waiting: str
+    agent_id: str | None
+    turn_id: str | None
+    reason: str
+    summary: str
+    from_agent_id: str | None
+
+
+class Session(SessionEntry, kw_only=True):
+    """A conversation at one moment."""
+
+    active_agent_id: str | None
+    agents_in_session: list[str]
+    speaking_agent_id: str | None
+    user_interruptible: bool
+    inflight: Annotated[dict[str, InflightTurn], about("By turnId.", example={})]
+    transactions: Annotated[dict[str, OpenTransaction], about("By txId.", example={})]
+    cursor: Annotated[str, about("Where a reader starts that misses nothing from this moment on.", example="9")]
+    inflight_cursor: Annotated[
+        str, about("Where a reader starts that also wants all of the turns that have not ended.", example="7")
+    ]
+
+
+class SessionsQuery(Query):
+    query: (
+        Annotated[
+            str,
+            about(
+                "Only those of which the title, or one message, holds all these words. What stands together must be "
+                "found together; the last word may be the beginning of one, from three letters on.",
+                schema={"minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"},
+                example="oslo weath",
+            ),
+        ]
+        | None
+    ) = None
+    limit: Annotated[int, about("At most so many.", ge=1, le=MAX_LIST)] = 50
+    before: Annotated[int, about("`next` of the page before.", ge=1, le=1 << 62, example=40)] | None = None
+    archived: Annotated[bool, about("Only these.")] | None = None
+
+
+class NewSession(Body):
+    thread_id: Text | None = None
+    title: Title | None = None
+
+
+class SessionChange(Body):
+    title: Title | None = None
+    archived: bool | None = None
+
+
+class Erasing(Body):
+    artifacts: Annotated[bool, about("Also the files that it refers to.", example=True)] = False
+
+
+class Erased(Answer):
+    erased: bool
+    copies: Count
+    artifacts: Count
+
+
+class SessionMessage(Body):
+    payload: Annotated[
+        Annotated[str, about(min_length=1, schema={"maxLength": MAX_TEXT})] | Annotated[Json, about(min_length=1)],
+        about(must="be text or an object, and not empty", example="@writer and now in verse"),
+    ]
+    mentioned_agent_id: Text | None = msgspec.field(name="mentioned_agent_id", default=None)
+    mentioned_camel: Text | None = msgspec.field(name="mentionedAgentId", default=None)
+    agent_id: Text | None = msgspec.field(name="agent_id", default=None)
+    agent_camel: Text | None = msgspec.field(name="agentId", default=None)
+    run_id: RunName | None = None
+    metadata: Json | None = None
+
+
+class Control(Body):
+    subtype: Annotated[str, about(schema={"enum": sorted(FROM_PEOPLE)}, example="SWITCH_AGENT")]
+    payload: Annotated[Json, about(example={"agent_id": "writer"})] = msgspec.field(default_factory=dict[str, Any])
+    tx_id: Text | None = None
+    tx_snake: Text | None = msgspec.field(name="tx_id", default=None)
+    turn_id: Text | None = None
+    turn_snake: Text | None = msgspec.field(name="turn_id", default=None)
+
+
+class ControlAnswer(Answer):
+    tx_id: Annotated[str, about(example="0199a8c4-5b1e-7c3a-9d2f-0123456789ab")]
+    said: Annotated[list[str], about(example=["CONTROL:SWITCH_AGENT"])]
+    note: str | None = None
+    turn_id: str | None = None
+
+
+class EventsQuery(Query):
+    after: (
+        Annotated[str, about("A cursor; 0 is the very beginning. Without one the stream begins now.", example="1.7.1")]
+        | None
+    ) = None
+    last_event_id: (
+        Annotated[str, about("The same; it comes before `after`.", header="Last-Event-ID", example="1.7.1")] | None
+    ) = None
+    format: Annotated[Literal["messages", "ag-ui"], about("messages, or ag-ui.")] = "messages"
+
+
+_FRAME = 'id: 1.7.0\ndata: {"session_id":"550e...","event":"EVENT","subtype":"AGENT_ADDED","target":"FRONTEND"}\n\n'
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionsDoor(Operations):
+    group = "Conversations"
+    auth: Auth
+    names: ThreadNames
+    controls: Controls
+    keeping: Deletion
+    inbox: Inbox
+    tails: Tails
+    keep_alive_seconds: float
+    attachments: Attachments
 
     # --- the list ----------------------------------------------------------------------------------------------------
 
-    def routes(self) -> Sequence[BaseRoute]:
-        base, one = "/api/v1/agent/sessions", SESSION
-        return [
-            route("GET", base, self.list),
-            route("POST", base, self.open),
-            route("GET", one, self.get),
-            route("PATCH", one, self.patch),
-            route("DELETE", one, self.delete),
-            route("POST", f"{one}/messages", self.message),
-            route("POST", f"{one}/items/{{item}}/erase", self.erase),
-            route("POST", f"{one}/control", self.control),
-            route("GET", f"{one}/events", self.events),
-        ]
+    @operation("GET", BASE, {200: "The one opened last first."}, errors=(504,))
+    async def list(self, who: Principal, query: SessionsQuery) -> SessionList:
+        """List your conversations
 
-    async def list(self, request: Request) -> Response:
-        principal = await self._auth.principal(request.scope)
-        limit = _number(request, "limit", 50, most=MAX_LIST)
-        before = _number(request, "before", 0) or None
-        archived = _truth(request.query_params.get("archived"), "archived")
-        if (query := request.query_params.get("query")) is not None:
-            phrases, found = await self._controls.search(
-                principal, query, before=before, archived=archived, limit=limit
-            )
-            return json_response(_page_of_found(found, phrases, limit))
-        rows = await self._controls.list(principal, before=before, archived=archived, limit=limit)
-        more = rows[-1].number if len(rows) == limit else None
-        return json_response({"sessions": [_summary(row) for row in rows], "next": more})
+        With `query` every entry also tells where the words stand, and `complete` is false while older conversations are
+        still on their way into the index: then ask again a moment later."""
+        page: Json = {"before": query.before, "archived": query.archived, "limit": query.limit}
+        if query.query is not None:
+            phrases, found = await self.controls.search(who, query.query, **page)
+            return _page_of_found(found, phrases, query.limit)
+        rows = await self.controls.list(who, **page)
+        more = rows[-1].number if len(rows) == query.limit else None
+        return SessionList([seen(SessionEntry, row, **_summary(row)) for row in rows], more)
 
-    async def open(self, request: Request) -> Response:
-        """201 when it is open: a new conversation, or one that had been closed."""
-        principal = await self._auth.principal(request.scope)
-        given = await read_object(request, ("threadId", "title"))
-        thread_id = await self._names.find(principal, _text(given, "threadId") or str(uuid4()))
-        title = _text(given, "title")
-        answer = await self._controls.open(principal, thread_id)
-        await self._controls.settled(thread_id, answer.tx_id)
-        if title is not None:
-            await self._controls.change(principal, thread_id, title=title, archived=None)
-        seen = await self._seen(principal, thread_id)
-        return json_response(_as_sent(seen, _text(given, "threadId") or ""), 200 if answer.note else 201)
+    @operation("POST", BASE, {201: "It is open now.", 200: "It was open already."}, errors=(404, 409))
+    async def open(self, who: Principal, body: NewSession) -> Answered[Session]:
+        """Open a conversation"""
+        thread_id = await self.names.find(who, body.thread_id or str(uuid4()))
+        answer = await self.controls.open(who, thread_id)
+        await self.controls.settled(thread_id, answer.tx_id)
+        if body.title:
+            await self.controls.change(who, thread_id, title=body.title, archived=None)
+        return Answered(await self._seen(who, thread_id, body.thread_id or ""), 200 if answer.note else 201)
 
     # --- one conversation --------------------------------------------------------------------------------------------
 
-    async def get(self, request: Request) -> Response:
-        principal, thread_id = await self._thread(request)
-        return json_response(_as_sent(await self._seen(principal, thread_id), request.path_params["thread"]))
+    @operation("GET", ONE, {200: "As it is now."}, errors=(404,))
+    async def get(self, who: Principal, thread: ThreadName) -> Session:
+        """Look at a conversation"""
+        return await self._seen(who, await self.names.find(who, thread), thread)
 
-    async def patch(self, request: Request) -> Response:
-        principal, thread_id = await self._thread(request)
-        given = await read_object(request, ("title", "archived"))
-        archived = given.get("archived")
-        if archived is not None and not isinstance(archived, bool):
-            raise HostError(ErrorCode.INVALID_ARGUMENT, "archived must be true or false")
-        await self._controls.change(principal, thread_id, title=_text(given, "title"), archived=archived)
-        return json_response(_as_sent(await self._seen(principal, thread_id), request.path_params["thread"]))
+    @operation("PATCH", ONE, {200: "As it is now."}, errors=(404,))
+    async def patch(self, who: Principal, thread: ThreadName, body: SessionChange) -> Session:
+        """Name or archive a conversation"""
+        thread_id = await self.names.find(who, thread)
+        await self.controls.change(who, thread_id, title=body.title or None, archived=body.archived)
+        return await self._seen(who, thread_id, thread)
 
-    async def delete(self, request: Request) -> Response:
-        principal, thread_id = await self._thread(request)
-        await self._keeping.delete_thread(principal, thread_id)
-        return Response(status_code=204)
+    @operation("DELETE", ONE, {204: "It is gone."}, errors=(404, 409))
+    async def delete(self, who: Principal, thread: ThreadName) -> None:
+        """Delete a conversation"""
+        await self.keeping.delete_thread(who, await self.names.find(who, thread))
 
-    async def erase(self, request: Request) -> Response:
-        """The words of one message, wherever they are stored; with `artifacts` also the files it refers to."""
-        principal, thread_id = await self._thread(request)
-        given = await read_object(request, ("artifacts",)) if has_body(request) else {}
-        files = given.get("artifacts", False)
-        if not isinstance(files, bool):
-            raise HostError(ErrorCode.INVALID_ARGUMENT, "artifacts must be true or false")
-        erased = await self._keeping.erase(principal, thread_id, request.path_params["item"], artifacts=files)
-        return json_response({"erased": True, "copies": erased.copies, "artifacts": erased.artifacts})
+    @operation(
+        "POST",
+        f"{ONE}/items/{{item}}/erase",
+        {200: "Erased wherever it was stored; the log still verifies."},
+        errors=(404, 409),
+    )
+    async def erase(self, who: Principal, thread: ThreadName, item: ItemName, body: Erasing | None = None) -> Erased:
+        """Erase the words of one message
 
-    async def message(self, request: Request) -> Response:
-        principal, thread_id = await self._thread(request)
-        known = ("payload", "mentioned_agent_id", "mentionedAgentId", "agent_id", "agentId", "runId", "metadata")
-        new = _new_run(principal, thread_id, await read_object(request, known))
-        accepted = await self._inbox.accept(replace(new, source=source_of(request.scope)))
-        answer = {
-            "taskId": accepted.task_id,
-            "threadId": accepted.thread_id,
-            "runId": accepted.run_id,
-            "created": accepted.created,
-        }
-        return json_response(_as_sent(answer, request.path_params["thread"]), 202)
+        With `artifacts` the files that it refers to are forgotten too."""
+        thread_id = await self.names.find(who, thread)
+        erased = await self.keeping.erase(who, thread_id, item, artifacts=body is not None and body.artifacts)
+        return Erased(erased=True, copies=erased.copies, artifacts=erased.artifacts)
 
-    async def control(self, request: Request) -> Response:
-        """202 when the control is on record; what it leads to is in the stream."""
-        principal, thread_id = await self._thread(request)
-        given = await read_object(request, ("subtype", "payload", "txId", "tx_id", "turnId", "turn_id"))
-        payload = given.get("payload", {})
-        if not isinstance(payload, dict):
-            raise HostError(ErrorCode.INVALID_ARGUMENT, "payload must be an object")
-        answer = await self._controls.control(
-            principal,
-            thread_id,
-            _text(given, "subtype") or "",
-            cast("dict[str, Any]", payload),
-            tx_id=_text(given, "txId") or _text(given, "tx_id"),
-            turn_id=_text(given, "turnId") or _text(given, "turn_id"),
-        )
-        told = {"txId": answer.tx_id, "said": answer.said, "note": answer.note, "turnId": answer.turn_id}
-        return json_response({name: value for name, value in told.items() if value is not None}, 202)
+    @operation("POST", f"{ONE}/messages", {202: "It is on record."}, errors=(404, 409), rate="runs")
+    async def message(
+        self, who: Principal, request: Request, thread: ThreadName, body: SessionMessage, given: Json
+    ) -> Accepted:
+        """Say something"""
+        thread_id = await self.names.find(who, thread)
+        new = _new_run(who, thread_id, body, given)
+        made = accepted(await self.inbox.accept(replace(new, source=source_of(request.scope))))
+        return msgspec.structs.replace(made, thread_id=_as_sent(made.thread_id, thread))
 
-    async def events(self, request: Request) -> SessionStream:
-        principal, thread_id = await self._thread(request)
-        await self._controls.find(principal, thread_id)
-        form = request.query_params.get("format", "messages")
-        if form not in ("messages", "ag-ui"):
-            raise HostError(ErrorCode.INVALID_ARGUMENT, "format must be messages or ag-ui")
-        start = await self._start(request, thread_id)
-        place = self._auth.streams.stream(principal)
-        follower = self._tails.follow(thread_id, None, start.seq - (start.k >= 0))
-        gone = partial(self._keeping.is_gone, thread_id)
-        signed = partial(signed_for, self._attachments, principal)
+    @operation(
+        "POST", f"{ONE}/control", {202: "It is on record; what it leads to is in the stream."}, errors=(404, 409)
+    )
+    async def control(self, who: Principal, thread: ThreadName, body: Control) -> ControlAnswer:
+        """Control a conversation"""
+        thread_id = await self.names.find(who, thread)
+        tx_id, turn_id = body.tx_id or body.tx_snake or None, body.turn_id or body.turn_snake or None
+        answer = await self.controls.control(who, thread_id, body.subtype, body.payload, tx_id=tx_id, turn_id=turn_id)
+        return ControlAnswer(answer.tx_id, [*answer.said], answer.note, answer.turn_id)
+
+    @operation(
+        "GET",
+        f"{ONE}/events",
+        {200: "Every message for front ends; it does not end."},
+        errors=(404, 410),
+        rate="streams",
+        response=[Content(SSE, SessionEvent, _FRAME), Content(SSE, AgUiEvent, name="AgUiEvent")],
+    )
+    async def events(self, who: Principal, thread: ThreadName, query: EventsQuery) -> SessionStream:
+        """Follow a conversation"""
+        thread_id = await self.names.find(who, thread)
+        await self.controls.find(who, thread_id)
+        start = await self._start(query.last_event_id or query.after, thread_id)
+        place = self.auth.streams.stream(who)
         return SessionStream(
-            follower,
+            self.tails.follow(thread_id, None, start.seq - (start.k >= 0)),
             thread_id,
             start,
-            form,
+            query.format,
             place=place,
-            keep_alive=self._keep_alive,
-            is_gone=gone,
-            signed_url=signed,
+            keep_alive=self.keep_alive_seconds,
+            is_gone=partial(self.keeping.is_gone, thread_id),
+            signed_url=partial(signed_for, self.attachments, who),
         )
 
-    async def _start(self, request: Request, thread_id: str) -> Cursor:
+    async def _start(self, given: str | None, thread_id: str) -> Cursor:
         """After the cursor the reader has; from now on when it has none, from the very beginning for `0`."""
-        given = request.headers.get("last-event-id") or request.query_params.get("after")
         if not given:
-            return Cursor("1", await self._controls.head(thread_id), -1)
+            return Cursor("1", await self.controls.head(thread_id), -1)
         plain = given.isdecimal() and len(given) < 19
         start = Cursor("1", int(given), -1) if plain else parse_cursor(given)
         if start.seq:
-            await self._keeping.check_cursor(thread_id, start.seq)
-            await self._keeping.check_reached(thread_id, start.seq)
+            await self.keeping.check_cursor(thread_id, start.seq)
+            await self.keeping.check_reached(thread_id, start.seq)
         return start
 
-    # --- within ------------------------------------------------------------------------------------------------------
-
-    async def _thread(self, request: Request) -> tuple[Principal, str]:
-        principal = await self._auth.principal(request.scope)
-        return principal, await self._names.find(principal, request.path_params["thread"])
-
-    async def _seen(self, principal: Principal, thread_id: str) -> Mapping[str, Any]:
-        found = await self._controls.snapshot(principal, thread_id)
-        places = {"cursor": str(found.head), "inflightCursor": str(found.since)}
-        return {**_summary(found.summary), **_context(found.context), **places}
-
-
-def _summary(row: SessionSummary) -> dict[str, Any]:
-    seen = {
-        "threadId": row.session_id,
-        "title": name_of(row),
-        "archived": row.archived,
-        "closed": row.closed,
-        "items": row.items,
-        "createdAt": iso(row.created_at),
-        "updatedAt": iso(row.updated_at),
-        "automationId": row.automation_id,
-    }
-    return {name: value for name, value in seen.items() if value is not None}
+    async def _seen(self, who: Principal, thread_id: str, as_sent: str) -> Session:
+        found = await self.controls.snapshot(who, thread_id)
+        context = found.context
+        return seen(
+            Session,
+            context,
+            **_summary(found.summary) | {"thread_id": _as_sent(thread_id, as_sent)},
+            inflight={name: seen(InflightTurn, turn) for name, turn in context.inflight.items()},
+            transactions={name: seen(OpenTransaction, one) for name, one in context.transactions.items()},
+            cursor=str(found.head),
+            inflight_cursor=str(found.since),
+        )
 
 
-def _page_of_found(found: FoundThreads, phrases: Sequence[Phrase], limit: int) -> dict[str, Any]:
+def _summary(row: SessionSummary, found: Found | None = None) -> Json:
+    same = ("archived", "closed", "items", "created_at", "updated_at", "automation_id")
+    told = {name: getattr(row, name) for name in same}
+    return {**told, "thread_id": row.session_id, "title": name_of(row), "found": found}
+
+
+def _page_of_found(found: FoundThreads, phrases: Sequence[Phrase], limit: int) -> SessionList:
     more = found.threads[-1].summary.number if len(found.threads) == limit else None
-    shown = [{**_summary(one.summary), "found": _found(one, phrases)} for one in found.threads]
-    return {"sessions": shown, "next": more, "complete": found.complete}
+    shown = [seen(SessionEntry, one, **_summary(one.summary, _found(one, phrases))) for one in found.threads]
+    return SessionList(shown, more, found.complete)
 
 
-def _found(one: FoundThread, phrases: Sequence[Phrase]) -> dict[str, Any]:
-    """Where the words stand: in the title, in a message, or in both."""
-    shown: dict[str, Any] = {}
-    if titled(one.summary, phrases):
-        shown["title"] = _pieces(one.summary.title or "", phrases)
-    if (item := one.item) is not None:
-        message = {"itemId": item.item_id, "role": item.role, "timestamp": iso(item.created_at)}
-        by = {"agentId": item.agent_id} if item.agent_id else {}
-        shown["message"] = {**message, **by, "snippet": _pieces(item.content, phrases)}
-    return shown
+def _found(one: FoundThread, phrases: Sequence[Phrase]) -> Found:
+    title = _pieces(one.summary.title or "", phrases) if titled(one.summary, phrases) else None
+    if (item := one.item) is None:
+        return Found(title)
+    role, by = cast("Literal['user', 'assistant']", item.role), item.agent_id or None
+    return Found(title, FoundMessage(item.item_id, role, iso(item.created_at), _pieces(item.content, phrases), by))
 
 
-def _as_sent(answer: Mapping[str, Any], thread: str) -> Mapping[str, Any]:
+def _as_sent(thread_id: str, thread: str) -> str:
     """A thread's id as the caller spells it; a name of the caller's own is not one."""
-    return {**answer, "threadId": thread} if thread.lower() == answer["threadId"] else answer
+    return thread if thread.lower() == thread_id else thread_id
 
 
-def _pieces(text: str, phrases: Sequence[Phrase]) -> Sequence[dict[str, Any]]:
-    return [{"text": piece.text, "hit": piece.hit} for piece in snippet(text, phrases)]
+def _pieces(text: str, phrases: Sequence[Phrase]) -> list[Piece]:
+    return [Piece(piece.text, piece.hit) for piece in snippet(text, phrases)]
 
 
-def _context(context: SessionContext) -> dict[str, Any]:
-    return {
-        "activeAgentId": context.active_agent_id,
-        "agentsInSession": context.agents_in_session,
-        "speakingAgentId": context.speaking_agent_id,
-        "userInterruptible": context.user_interruptible,
-        "inflight": {
-            turn.turn_id: {
-                "turnId": turn.turn_id,
-                "traceId": turn.trace_id,
-                "requestedBy": turn.requested_by,
-                "targetAgentId": turn.target_agent_id,
-                "status": turn.status,
-                "createdAt": iso(turn.created_at),
-                "lastOutputAt": iso(turn.last_output_at),
-                "collectedOutput": turn.collected_output,
-                "waiting": turn.waiting,
-                "parentTurnId": turn.parent_turn_id,
-            }
-            for turn in context.inflight.values()
-        },
-        "transactions": {
-            found.tx_id: {
-                "txId": found.tx_id,
-                "kind": found.kind,
-                "waiting": found.waiting,
-                "agentId": found.agent_id,
-                "turnId": found.turn_id,
-                "reason": found.reason,
-                "summary": found.summary,
-                "fromAgentId": found.from_agent_id,
-            }
-            for found in context.transactions.values()
-        },
-    }
-
-
-def _new_run(principal: Principal, thread_id: str, given: Mapping[str, Any]) -> NewRun:
-    payload = given.get("payload")
-    if not isinstance(payload, str | dict) or not payload:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, "payload must be text or an object, and not empty")
-    text = payload if isinstance(payload, str) else _words(cast("dict[str, Any]", payload))
+def _new_run(who: Principal, thread_id: str, body: SessionMessage, given: Json) -> NewRun:
+    text = body.payload if isinstance(body.payload, str) else _words(body.payload)
     if len(text) > MAX_TEXT:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"a message may have at most {MAX_TEXT} characters")
-    run_id = _text(given, "runId") or str(uuid4())
-    if len(run_id) > MAX_RUN_ID:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"runId may have at most {MAX_RUN_ID} characters")
+        raise invalid(f"a message may have at most {MAX_TEXT} characters")
+    run_id = body.run_id or str(uuid4())
+    payload = {"payload": body.payload} if isinstance(body.payload, dict) else {}
     return NewRun(
-        principal=principal,
+        principal=who,
         thread_id=thread_id,
         client_run_id=run_id,
         body_hash=body_hash(dict(given), None),
         message={"id": f"msg-{run_id}", "role": "user", "content": text},
         text=text,
-        params=_params(given),
-        agent_id=_asked(given),
+        params={**payload, **({"metadata": body.metadata} if body.metadata else {})},
+        agent_id=_asked(given, body),
         door="session",
     )
 
@@ -322,56 +413,20 @@ def _words(payload: Mapping[str, Any]) -> str:
     return text if isinstance(text, str) and text else _encode(payload).decode()
 
 
-def _params(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What reaches the runner besides the words, as it came."""
-    payload, metadata = given["payload"], _metadata(given)
-    return {
-        **({"payload": payload} if isinstance(payload, dict) else {}),
-        **({"metadata": metadata} if metadata else {}),
-    }
-
-
-def _metadata(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    metadata = given.get("metadata")
-    if metadata is not None and not isinstance(metadata, dict):
-        raise HostError(ErrorCode.INVALID_ARGUMENT, "metadata must be an object")
-    return cast("dict[str, Any]", metadata or {})
-
-
-def _asked(given: Mapping[str, Any]) -> str | None:
+def _asked(given: Json, body: SessionMessage) -> str | None:
     """The agent that a message asks for: in its own fields, in its payload, or in metadata of subtype MENTION."""
-    payload, metadata = given.get("payload"), _metadata(given)
+    metadata = body.metadata or {}
     asked = _named(given, MENTIONED + ASKED)
-    asked |= _named(cast("dict[str, Any]", payload), MENTIONED) if isinstance(payload, dict) else set()
+    asked |= _named(body.payload, MENTIONED) if isinstance(body.payload, dict) else set()
     asked |= _named(metadata, MENTIONED) if metadata.get("subtype") == "MENTION" else set()
     if len(asked) > 1:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"one agent answers a message, not {len(asked)}")
+        raise invalid(f"one agent answers a message, not {len(asked)}")
     return next(iter(asked), None)
 
 
 def _named(given: Mapping[str, Any], fields: Sequence[str]) -> set[str]:
-    return {name for field in fields if (name := _text(given, field)) is not None}
-
-
-def _text(given: Mapping[str, Any], name: str) -> str | None:
-    value = given.get(name)
-    if value is not None and not isinstance(value, str):
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{name} must be text")
-    return value or None
-
-
-def _number(request: Request, name: str, default: int, most: int = 1 << 62) -> int:
-    given = request.query_params.get(name)
-    if given is None:
-        return default
-    if not given.isdecimal() or len(given) > 18 or not 1 <= int(given) <= most:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{name} must be a whole number from 1 to {most}")
-    return int(given)
-
-
-def _truth(given: str | None, name: str) -> bool | None:
-    if given is None:
-        return None
-    if given not in ("true", "false"):
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{name} must be true or false")
-    return given == "true"
+    values = {field: given.get(field) for field in fields}
+    for field, value in values.items():
+        if value is not None and not isinstance(value, str):
+            raise invalid(f"{field} must be text")
+    return {value for value in values.values() if value}

@@ -1,73 +1,89 @@
-"""The caller themselves: who they are here and what they set, `GET` and `PATCH /users/me`."""
+"""The caller themselves: who they are here and what they set."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from paddock.host.people.principals import Principal
 from paddock.host.people.users import Users
+from paddock.host.zones import is_time_zone
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import json_response, read_object
-from paddock.http_api.edge.routing import route
-from paddock.http_api.native.time_zones import is_time_zone
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.http_api.edge.operations import Operations, operation
+from paddock.http_api.edge.shapes import Answer, Body, about
 from paddock.rules.rows.rows import UserRow
 
+ME = "/api/v1/users/me"
 _LOCALE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,4}", re.ASCII)
 
 
-class UsersDoor:
-    def __init__(self, *, auth: Auth, users: Users) -> None:
-        self._auth = auth
-        self._users = users
-
-    def routes(self) -> Sequence[BaseRoute]:
-        return [route("GET", "/api/v1/users/me", self.get), route("PATCH", "/api/v1/users/me", self.patch)]
-
-    async def get(self, request: Request) -> Response:
-        principal = await self._auth.principal(request.scope)
-        return json_response(_seen(principal, await self._users.profile(principal)))
-
-    async def patch(self, request: Request) -> Response:
-        """What is given is set, null takes it back, what is left out stays."""
-        principal = await self._auth.principal(request.scope)
-        given = _inner(
-            _inner(await read_object(request, ("profile",)), "profile", ("settings",)), "settings", _SETTINGS
-        )
-        known = await self._users.profile(principal)
-        zone, locale = given.get("timezone", known.time_zone), given.get("locale", known.locale)
-        _check(zone, locale)
-        return json_response(_seen(principal, await self._users.change(principal, time_zone=zone, locale=locale)))
+def _is_locale(text: str) -> bool:
+    return len(text) <= 35 and _LOCALE.fullmatch(text) is not None
 
 
-_SETTINGS = ("timezone", "locale")
+Zone = Annotated[
+    str, about(must="be the name of an IANA zone, such as Europe/Oslo", check=is_time_zone, example="Asia/Shanghai")
+]
+Locale = Annotated[str, about(must="be a language tag, such as en or zh-CN", check=_is_locale, example="zh-CN")]
 
 
-def _inner(given: Mapping[str, Any], name: str, known: tuple[str, ...]) -> Mapping[str, Any]:
-    value = given.get(name, {})
-    if not isinstance(value, dict):
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{name} must be an object")
-    strange = [key for key in cast("dict[str, Any]", value) if key not in known]
-    if strange:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{name} has no {strange[0][:64]!r}; known are {', '.join(known)}")
-    return cast("dict[str, Any]", value)
+class Settings(Answer):
+    timezone: Zone | None
+    locale: Locale | None
 
 
-def _check(zone: object, locale: object) -> None:
-    if zone is not None and not (isinstance(zone, str) and is_time_zone(zone)):
-        raise HostError(ErrorCode.INVALID_ARGUMENT, "timezone must be the name of an IANA zone, such as Europe/Oslo")
-    if locale is not None and not (isinstance(locale, str) and len(locale) <= 35 and _LOCALE.fullmatch(locale)):
-        raise HostError(ErrorCode.INVALID_ARGUMENT, "locale must be a language tag, such as en or zh-CN")
+class Profile(Answer):
+    settings: Settings
 
 
-def _seen(principal: Principal, row: UserRow) -> Mapping[str, Any]:
-    return {
-        "userId": principal.user_id,
-        "workspaceId": principal.workspace_id,
-        "role": principal.role,
-        "profile": {"settings": {"timezone": row.time_zone, "locale": row.locale}},
-    }
+class Me(Answer):
+    """You, as this host knows you."""
+
+    user_id: str
+    workspace_id: str
+    role: Literal["user", "admin"]
+    profile: Profile
+
+
+class SettingsChange(Body):
+    """Null takes a setting back; one that is left out stays."""
+
+    timezone: Zone | UnsetType | None = UNSET
+    locale: Locale | UnsetType | None = UNSET
+
+
+class ProfileChange(Body):
+    settings: SettingsChange = msgspec.field(default_factory=SettingsChange)
+
+
+class MeChange(Body):
+    profile: ProfileChange = msgspec.field(default_factory=ProfileChange)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsersDoor(Operations):
+    group = "People"
+    auth: Auth
+    users: Users
+
+    @operation("GET", ME, {200: "You."})
+    async def get(self, who: Principal) -> Me:
+        """Say who you are here"""
+        return _seen(who, await self.users.profile(who))
+
+    @operation(
+        "PATCH", ME, {200: "You, as you are now."}, example={"profile": {"settings": {"timezone": "Asia/Shanghai"}}}
+    )
+    async def patch(self, who: Principal, body: MeChange) -> Me:
+        """Set your time zone and language"""
+        given, known = body.profile.settings, await self.users.profile(who)
+        zone = known.time_zone if given.timezone is UNSET else given.timezone
+        locale = known.locale if given.locale is UNSET else given.locale
+        return _seen(who, await self.users.change(who, time_zone=zone, locale=locale))
+
+
+def _seen(who: Principal, row: UserRow) -> Me:
+    settings = Settings(row.time_zone, row.locale)
+    return Me(user_id=who.user_id, workspace_id=who.workspace_id, role=who.role, profile=Profile(settings))

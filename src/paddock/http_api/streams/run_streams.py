@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from paddock.host.conversations.inbox import Accepted
@@ -12,8 +11,7 @@ from paddock.host.runs.lookup import RunsView
 from paddock.host.streams.open_streams import OpenStreams, Place
 from paddock.host.streams.tails import Tails
 from paddock.http_api.ag_ui.events import Peer
-from paddock.http_api.streams.cursors import DIALECTS, Cursor, parse_cursor
-from paddock.http_api.streams.stream import RunStream, WhenGone, nothing_more
+from paddock.http_api.streams.stream import DIALECTS, Cursor, RunStream, WhenGone, nothing_more, parse_cursor
 from paddock.ports.attachments import Attachments
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow
@@ -94,14 +92,14 @@ class RunStreams:
             place.leave()
             return nothing_more
         thread_id, task_id = accepted.thread_id, accepted.task_id
-        stream = await self._open(principal, thread_id, task_id, peer, start, place=place, when_gone=when_gone)
-        return stream if when_gone is None else stream.__call__
+        return await self._open(principal, thread_id, task_id, peer, start, place=place, when_gone=when_gone)
 
-    async def from_a_cursor(self, request: Request, principal: Principal, run: RunRow) -> ASGIApp:
-        """A run from where the reader stands: the `Last-Event-ID` header, or `?after=`, or the start."""
-        given = request.headers.get("last-event-id") or request.query_params.get("after")
-        start = parse_cursor(given) if given else None
-        dialect = _dialect(request, start)
+    async def from_a_cursor(
+        self, principal: Principal, run: RunRow, cursor: str | None, dialect: str | None, thread_name: str | None
+    ) -> ASGIApp:
+        """A run from where the reader stands, or from its start; in the dialect asked for, or that of the cursor."""
+        start = parse_cursor(cursor) if cursor else None
+        dialect = dialect or (start.dialect if start else DIALECTS[0])
         await self._keeping.check_run(run)
         start = start or Cursor(dialect, run.first_seq, -1)
         if start.seq < run.first_seq:
@@ -110,7 +108,7 @@ class RunStreams:
             return nothing_more
         if start.seq > run.last_seq:
             await self._keeping.check_reached(run.session_id, start.seq)
-        peer = peer_of(dialect, run.session_id, run.client_run_id or run.run_id, request.query_params.get("threadId"))
+        peer = peer_of(dialect, run.session_id, run.client_run_id or run.run_id, thread_name)
         return await self._open(principal, run.session_id, run.run_id, peer, start)
 
     async def _open(
@@ -156,10 +154,3 @@ def peer_of(dialect: str, thread_id: str, run_id: str, name: str | None = None) 
     if name is None or name == thread_id:
         return Peer(dialect, thread_id, run_id, dialect)
     return Peer(dialect, name, run_id, f"{dialect}:{name}")
-
-
-def _dialect(request: Request, start: Cursor | None) -> str:
-    asked = request.query_params.get("dialect")
-    if asked is not None and asked not in DIALECTS:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, "dialect must be 1 (AG-UI 1.0) or 0 (AG-UI 0.x)")
-    return asked or (start.dialect if start else DIALECTS[0])

@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 import anyio
 import msgspec
 import structlog
+from msgspec import UNSET, UnsetType
 from starlette.types import Receive, Scope, Send
 
 from paddock.host.session.ui_compilation import ACTIONS, HINTS
@@ -18,8 +19,7 @@ from paddock.host.streams.open_streams import Place
 from paddock.host.streams.tails import Entry, Follower
 from paddock.http_api.ag_ui.events import SPOKEN_KINDS, Peer, SignedUrl, frames, is_personal, what_was_said
 from paddock.http_api.ag_ui.outputs import Json, custom, mapping
-from paddock.http_api.streams.cursors import Cursor
-from paddock.http_api.streams.stream import HEADERS, KEEP_ALIVE, cancel_when_gone, tell_why
+from paddock.http_api.streams.stream import HEADERS, KEEP_ALIVE, Cursor, cancel_when_gone, tell_why
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.log.chain import StoredFact
 from paddock.rules.session.facts import SYSTEM_SENDER
@@ -34,6 +34,23 @@ CUT = b'"metadata":{"partial":true}'
 """How the end of a message ends that was cut."""
 
 _encode = msgspec.json.Encoder().encode
+
+
+class SessionEvent(msgspec.Struct):
+    """One message of a conversation, as front ends are told it."""
+
+    session_id: str
+    event: str
+    subtype: str
+    sender: str
+    target: str | None
+    payload: Any
+    metadata: Mapping[str, Any]
+    time: float
+    id: int | UnsetType = UNSET
+    turn_id: str | UnsetType | None = UNSET
+    trace_id: str | UnsetType | None = UNSET
+    tx_id: str | UnsetType | None = UNSET
 
 
 class SessionStream:
@@ -102,9 +119,8 @@ class SessionStream:
         if self._form == "ag-ui":
             told = custom(_name("EVENT:SESSION_DELETED"), {"sender": SYSTEM_SENDER, "payload": DELETED})
         else:
-            about = {"sender": SYSTEM_SENDER, "target": "FRONTEND", "payload": DELETED, "metadata": {}}
-            named = {"session_id": self._thread_id, "event": "EVENT", "subtype": "SESSION_DELETED"}
-            told = {**named, **about, "time": time.time()}
+            about = (self._thread_id, "EVENT", "SESSION_DELETED", SYSTEM_SENDER, "FRONTEND")
+            told = SessionEvent(*about, payload=DELETED, metadata={}, time=time.time())
         return b"data: %b\n\n" % _encode(told)
 
     def _frames(self, entry: Entry) -> list[bytes]:
@@ -122,27 +138,27 @@ def as_message(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = 
     """One message of the bus, if it is for front ends or somebody said it."""
     event, _, subtype = fact.kind.partition(":")
     if event == "USER_INPUT" and fact.target == "SYSTEM":
-        payload, metadata = _said(mapping(fact.read_payload()), signed_url), {}
+        payload, metadata = _said(mapping(fact.read_payload()), signed_url), Json()
         if not payload:
             return []
     elif fact.target not in FOR_FRONT_ENDS:
         return []
     else:
         payload, metadata = _without_values(fact.read_payload(), fact.read_metadata())
-    item = {
-        "id": fact.seq,
-        "session_id": thread_id,
-        "event": event,
-        "subtype": subtype,
-        "sender": fact.sender,
-        "target": fact.target,
-        "turn_id": fact.turn_id,
-        "trace_id": fact.trace_id,
-        "tx_id": fact.tx_id,
-        "payload": payload,
-        "metadata": metadata,
-        "time": fact.time,
-    }
+    item = SessionEvent(
+        id=fact.seq,
+        session_id=thread_id,
+        event=event,
+        subtype=subtype,
+        sender=fact.sender,
+        target=fact.target,
+        turn_id=fact.turn_id,
+        trace_id=fact.trace_id,
+        tx_id=fact.tx_id,
+        payload=payload,
+        metadata=metadata,
+        time=fact.time,
+    )
     return [b"id: 1.%d.0\ndata: %b\n\n" % (fact.seq, _encode(item))]
 
 

@@ -4,6 +4,7 @@ Everything that waits goes out in one write. A reader that goes away ends its st
 cancelled by a lost connection. Nothing is said here that is not in the log; keep-alives are comments.
 """
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
@@ -15,9 +16,32 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from paddock.host.streams.open_streams import Place, while_let_in
 from paddock.host.streams.tails import Entry, Follower
 from paddock.http_api.ag_ui.events import SPOKEN_KINDS, TERMINAL_KINDS, Peer, SignedUrl, frames, is_personal
-from paddock.http_api.streams.cursors import Cursor
-from paddock.rules.errors import HostError, StorageUnavailableError
-from paddock.rules.values import replace
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.values import Value, replace
+
+DIALECTS = ("1", "0")
+"""AG-UI 1.0, and the 0.x peers that came before it. The first is what the native stream speaks."""
+
+_CURSOR = re.compile(r"([01])\.([0-9]{1,18})\.([0-9]{1,9})", re.ASCII)
+
+
+class Cursor(Value, frozen=True):
+    """The last frame a reader has. `k` -1 means nothing of that fact yet."""
+
+    dialect: str
+    seq: int
+    k: int
+
+
+def parse_cursor(text: str) -> Cursor:
+    found = _CURSOR.fullmatch(text)
+    if found is None:
+        raise HostError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"{text[:80]!r} is not a cursor: send the last `id:` of the stream as it came, such as 1.42.0",
+        )
+    return Cursor(found[1], int(found[2]), int(found[3]))
+
 
 log = structlog.get_logger(__name__)
 
@@ -71,6 +95,11 @@ class RunStream:
         self.first: list[Entry] = []
         """What was there when it began, to be told first."""
         self.ended = False
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether something is done when its reader goes away, so that somebody has to look from the beginning."""
+        return self._when_gone is not None
 
     async def begin(self) -> "RunStream":
         """Take what is there already. Refusals come from here, while the answer can still say so."""

@@ -1,1 +1,1 @@
-"""What is allowed: grants, the gate's checks, limits, and the reasons that are told."""
+"""Access: grants, the gate's checks, limits, and the reasons given for a refusal."""

@@ -29,7 +29,7 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Approval(Value, frozen=True):
-    """What was asked for, and the steps since. Steps are written once each: the first to write one has taken it."""
+    """An action asked for, and the steps since. Each step is written once: the first writer wins."""
 
     asked: ApprovalRow
     decided: ApprovalStepRow | None = None

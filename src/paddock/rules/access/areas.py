@@ -1,4 +1,4 @@
-"""Where the blobs of a storage area live: opaque keys, different for everybody who must not meet. Pure."""
+"""Keys of the blobs in a storage area: opaque, and different for every owner that must be kept apart. Pure."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -28,5 +28,5 @@ def area_key(area: str, grant: Grant) -> str | None:
 
 
 def upload_area(area: str, grant: Grant) -> str:
-    """Where the parts of a value wait until it is whole: each run has its own."""
+    """Return the area where the parts of a value wait until it is whole; each run has its own."""
     return f"{UPLOADS}{grant.scope.run_id}:{area}"

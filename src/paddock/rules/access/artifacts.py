@@ -1,4 +1,4 @@
-"""Who may read an artifact, and how one is described. Pure."""
+"""Read access to artifacts, and their descriptions. Pure."""
 
 from typing import cast
 
@@ -11,7 +11,7 @@ from paddock_sdk.protocol.artifacts import ArtifactMetadata, ArtifactRef, Artifa
 
 
 class NewArtifact(Value, frozen=True):
-    """What somebody wants kept, and for whom. `name` and `claimed_mime` are what the sender says, no more."""
+    """A file to keep, and its owner. `name` and `claimed_mime` are the sender's claims, not checked."""
 
     workspace_id: str
     source: ArtifactSource

@@ -1,4 +1,4 @@
-"""What somebody was let in with, how it is written down, and whether it still counts. Pure."""
+"""Credentials of a caller: how they are written into signed addresses, and when they expire. Pure."""
 
 from collections.abc import Collection
 from typing import Literal
@@ -13,7 +13,7 @@ class Credential(Value, frozen=True):
     ends_at: float | None = None
 
     def written(self) -> str:
-        """As a signed address carries it; empty where the host itself vouches."""
+        """Text for a signed address; empty where the host itself vouches."""
         match self.kind:
             case "key":
                 return f"k.{self.key_id}"
@@ -30,7 +30,7 @@ KEYLESS = Credential("keyless")
 
 
 def read_credential(written: str) -> Credential | None:
-    """What `written` wrote; None for anything else."""
+    """Parse the text that `Credential.written` makes; None for anything else."""
     if not written:
         return HOST
     kind, dot, value = written.partition(".")
@@ -42,7 +42,7 @@ def read_credential(written: str) -> Credential | None:
 
 
 def why_over(given: Credential, *, now: float, live_keys: Collection[str], keyless: bool) -> str | None:
-    """Why nobody is let in with it any more; None while somebody is. `live_keys` are those that were not revoked."""
+    """Return why the credential is no longer valid, None while it is. `live_keys` are the keys that are not revoked."""
     match given.kind:
         case "key" if given.key_id not in live_keys:
             return "the key that opened this was revoked"

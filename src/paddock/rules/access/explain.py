@@ -1,15 +1,62 @@
-"""Why a run may, or may not, make a host call: in words, from what was stored with the run. Pure.
+"""Explain why a run may, or may not, make a host call, from what was stored with the run. Pure.
 
 Nothing here asks today's configuration: the story of a run does not change when somebody edits an agent.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from paddock.rules.access.gate import LOOKED_AT, Looked
+from paddock.rules.access.gate import LOOKED_AT, CallCheck
 from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow
 from paddock.rules.values import Value
+
+CODES: Mapping[str, str] = {
+    "in the grant of the run": "in_the_grant",
+    "manifest, agent and scope": "manifest_agent_scope",
+    "its runner is not known": "runner_not_known",
+    "kept unless there is one": "kept_unless_titled",
+    "it has no words": "no_words",
+    "its owner": "owner",
+    "themselves": "themselves",
+    "their own": "their_own",
+    "of the run's user": "of_the_runs_user",
+    "past its time": "past_its_time",
+    "waits for the user's approval": "waits_for_approval",
+    "asked by the session": "asked_by_the_session",
+    "another host made this token": "token_of_another_host",
+    "the token of the run": "token_of_the_run",
+    "taken back": "taken_back",
+}
+FILLED: Mapping[str, str] = {
+    r"role (?P<role>\w+)": "role",
+    r"asked before: (?P<status>\w+)": "asked_before",
+    r"in force: (?P<agents>.+)": "in_force",
+    r"(?P<count>\d+) past their time": "past_their_time",
+}
+_FILLED = [(re.compile(pattern, re.DOTALL), code) for pattern, code in FILLED.items()]
+_WAY = re.compile(r" \(over \w+\)$")
+_A_CODE = re.compile(r"[a-z]+(_[a-z]+)*")
+
+
+class Coded(Value, frozen=True):
+    code: str
+    params: Mapping[str, str] = {}
+
+
+def coded(reason: str) -> Coded | None:
+    """The code of a reason and what fills it; a reason of one plain word is its own code."""
+    known = _WAY.sub("", reason)
+    if known in CODES:
+        return Coded(CODES[known])
+    if _A_CODE.fullmatch(known):
+        return Coded(known)
+    for pattern, code in _FILLED:
+        if found := pattern.fullmatch(known):
+            return Coded(code, found.groupdict())
+    return None
+
 
 LAYERS: Mapping[str, str] = {
     "manifest": "the runner's manifest does not ask for it",
@@ -70,7 +117,7 @@ class Explanation(Value, frozen=True):
 
 
 def meant(action: str) -> str:
-    """What to say to somebody who asks about a call that is none."""
+    """Return the sentence for an unknown host call, with the nearest known name."""
     near = get_close_matches(action, list(LOOKED_AT), n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(LOOKED_AT)}"
     return f"there is no host call {action[:64]!r}; {hint}"
@@ -113,7 +160,7 @@ def _resource(run: RunRow, told: Mapping[str, Any], action: str, resource: str) 
     return "", Reason("files") if looked.resource in {"artifact_id", "event_id"} else None
 
 
-def _of_kind(told: Mapping[str, Any], looked: Looked, name: str) -> tuple[str, Reason]:
+def _of_kind(told: Mapping[str, Any], looked: CallCheck, name: str) -> tuple[str, Reason]:
     resources: Mapping[str, Sequence[str]] = told.get(str(looked.kind), {})
     about = {"name": name, "kind": str(looked.kind)}
     if looked.operation in resources.get(name, ()):
@@ -124,7 +171,7 @@ def _of_kind(told: Mapping[str, Any], looked: Looked, name: str) -> tuple[str, R
     return "agent", Reason("kind.missing", {**about, "granted": ", ".join(sorted(resources))})
 
 
-def _within(told: Mapping[str, Any], looked: Looked, scope: str) -> tuple[str, Reason]:
+def _within(told: Mapping[str, Any], looked: CallCheck, scope: str) -> tuple[str, Reason]:
     granted: Sequence[str] = told.get(str(looked.within), ())
     about = {"name": scope.partition("/")[0], "kind": str(looked.within)}
     if about["name"] in granted:

@@ -1,4 +1,4 @@
-"""What the gate looks at in each host call, and the checks on it. Pure: a grant and a question in, a refusal out.
+"""The gate's table of host calls and its checks. Pure: a grant and a request in, a refusal out.
 
 One table says for every call which field names the resource, which field the scope, and how much it may carry; the
 checks are generic over it, so a new call without a line here fails a test and is refused until it has one. Who runs
@@ -27,10 +27,40 @@ from paddock.rules.access.limits import (
     MAX_STORAGE_VALUE_BYTES,
     MAX_TOOL_CALL_BYTES,
 )
-from paddock.rules.access.permissions import Grant
-from paddock.rules.access.ungranted import why_not
+from paddock.rules.access.permissions import OPENS, PLATFORM_ACTIONS, STEERING_ACTIONS, Grant
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import Value
+
+NOT_ASKED: Final = "its manifest does not ask for {permission}"
+WHY: Mapping[str, str] = {
+    "manifest": "its manifest asks for {permission}, but its context says that it does not use it ({context})",
+    "plugin_file": "its manifest asks for {permission}, the plugin file does not allow it",
+    "agent": "its manifest and the plugin file have {permission}, the agent does not allow it",
+    "host": "it asks for {permission}, which this host does not offer",
+}
+CONTEXT: Mapping[str, str] = {
+    "history.page": "supports_history_pull",
+    "history.search": "supports_history_search",
+    **dict.fromkeys(OPENS["artifacts", "metadata"] | OPENS["artifacts", "read"], "supports_artifact_pull"),
+}
+
+
+def permission_for(method: str) -> str:
+    """Return the permission that opens the call, as a manifest writes it; of several, the one that opens least."""
+    if method in STEERING_ACTIONS:
+        return "capabilities.steering"
+    if method in PLATFORM_ACTIONS:
+        return "permissions.platform_api with the name of the action"
+    found = next((key for key, calls in OPENS.items() if method in calls), None)
+    return f'permissions.{found[0]}: ["{found[1]}"]' if found else "what opens it"
+
+
+def why_not(grant: Grant, method: str) -> str:
+    permission, layer = permission_for(method), grant.refused.get(method)
+    why = WHY.get(layer, NOT_ASKED) if layer else NOT_ASKED
+    told = why.format(permission=permission, context=f"context.{CONTEXT.get(method, '')}")
+    return f"this run was not granted {method}: {told}. Manifest, plugin file and agent must all allow it"
+
 
 Measure = Literal["characters", "bytes", "bytes of JSON", "documents", "bytes at once"]
 Kind = Literal["models", "tools", "knowledge_bases"]
@@ -40,7 +70,7 @@ NO_BOUND: Final = 1 << 62
 
 
 class Cap(Value, frozen=True):
-    """How much one field may hold."""
+    """The most one field may hold."""
 
     field: str
     most: int
@@ -49,8 +79,8 @@ class Cap(Value, frozen=True):
     """What takes more."""
 
 
-class Looked(Value, frozen=True):
-    """What the gate looks at in one call."""
+class CallCheck(Value, frozen=True):
+    """The fields of one host call that the gate checks."""
 
     resource: str = ""
     """The field that names what is touched: on the audit row, and in the grant when `kind` is set."""
@@ -77,48 +107,48 @@ _KEY = Cap("key", MAX_STATE_KEY_CHARS, "characters")
 _BLOB_KEY = Cap("key", MAX_STORAGE_KEY_CHARS, "characters")
 
 
-def _model(operation: str, *caps: Cap) -> Looked:
-    return Looked("model_id", "models", operation, caps=caps, call_bytes=MAX_MODEL_CALL_BYTES)
+def _model(operation: str, *caps: Cap) -> CallCheck:
+    return CallCheck("model_id", "models", operation, caps=caps, call_bytes=MAX_MODEL_CALL_BYTES)
 
 
-def _state(*caps: Cap, call_bytes: int = MAX_SMALL_CALL_BYTES) -> Looked:
-    return Looked("key", scope="scope", within="state_scopes", caps=(_KEY, *caps), call_bytes=call_bytes)
+def _state(*caps: Cap, call_bytes: int = MAX_SMALL_CALL_BYTES) -> CallCheck:
+    return CallCheck("key", scope="scope", within="state_scopes", caps=(_KEY, *caps), call_bytes=call_bytes)
 
 
-def _storage(*caps: Cap, resource: str = "key", call_bytes: int = MAX_SMALL_CALL_BYTES) -> Looked:
-    return Looked(resource, scope="area", within="storage_areas", caps=caps, call_bytes=call_bytes)
+def _storage(*caps: Cap, resource: str = "key", call_bytes: int = MAX_SMALL_CALL_BYTES) -> CallCheck:
+    return CallCheck(resource, scope="area", within="storage_areas", caps=caps, call_bytes=call_bytes)
 
 
-LOOKED_AT: Final[Mapping[str, Looked]] = MappingProxyType(
+LOOKED_AT: Final[Mapping[str, CallCheck]] = MappingProxyType(
     {
         "models.invoke": _model("invoke"),
         "models.stream": _model("stream"),
         "models.rerank": _model("rerank", Cap("documents", MAX_RERANK_DOCUMENTS, "documents")),
-        "tools.get_detail": Looked("tool_name", "tools", "detail"),
-        "tools.call": Looked("tool_name", "tools", "call", call_bytes=MAX_TOOL_CALL_BYTES),
-        "knowledge.retrieve": Looked(
+        "tools.get_detail": CallCheck("tool_name", "tools", "detail"),
+        "tools.call": CallCheck("tool_name", "tools", "call", call_bytes=MAX_TOOL_CALL_BYTES),
+        "knowledge.retrieve": CallCheck(
             "kb_id",
             "knowledge_bases",
             "retrieve",
             caps=(Cap("query_text", MAX_QUERY_CHARS, "characters"),),
             at_most="top_k",
         ),
-        "history.page": Looked(
+        "history.page": CallCheck(
             "conversation_id", conversation="conversation_id", subthread="thread_id", at_most="limit"
         ),
-        "history.search": Looked(
+        "history.search": CallCheck(
             "filters.conversation_id",
             conversation="filters.conversation_id",
             subthread="filters.thread_id",
             caps=(Cap("query", MAX_QUERY_CHARS, "characters"),),
             at_most="top_k",
         ),
-        "events.get": Looked("event_id"),
-        "events.page": Looked(at_most="limit"),
-        "artifacts.metadata": Looked("artifact_id"),
-        "artifacts.read_range": Looked("artifact_id", caps=(Cap("length", MAX_RANGE_BYTES, "bytes at once"),)),
-        "artifacts.open_stream": Looked("artifact_id"),
-        "artifacts.create": Looked(
+        "events.get": CallCheck("event_id"),
+        "events.page": CallCheck(at_most="limit"),
+        "artifacts.metadata": CallCheck("artifact_id"),
+        "artifacts.read_range": CallCheck("artifact_id", caps=(Cap("length", MAX_RANGE_BYTES, "bytes at once"),)),
+        "artifacts.open_stream": CallCheck("artifact_id"),
+        "artifacts.create": CallCheck(
             "name", caps=(Cap("content_base64", MAX_ARTIFACT_INLINE_BYTES, "bytes"),), call_bytes=NO_BOUND
         ),
         "state.get": _state(),
@@ -132,8 +162,8 @@ LOOKED_AT: Final[Mapping[str, Looked]] = MappingProxyType(
         ),
         "storage.delete": _storage(_BLOB_KEY),
         "storage.list": _storage(Cap("prefix", MAX_STORAGE_KEY_CHARS, "characters"), resource="prefix"),
-        "steering.pull": Looked(at_most="limit"),
-        "platform.request_action": Looked(
+        "steering.pull": CallCheck(at_most="limit"),
+        "platform.request_action": CallCheck(
             "action", scope="action", within="platform_actions", call_bytes=MAX_ACTION_BYTES
         ),
     }
@@ -141,7 +171,7 @@ LOOKED_AT: Final[Mapping[str, Looked]] = MappingProxyType(
 """Every host call. Where the whole call has no bound of its own, its fields have, and the frame ends it."""
 
 
-class RefusedError(HostError):
+class CallRefusedError(HostError):
     """A refusal whose reason only the audit may know."""
 
     def __init__(self, code: ErrorCode, message: str, reason: str, **more: Any) -> None:
@@ -150,7 +180,7 @@ class RefusedError(HostError):
 
 
 def named(params: Mapping[str, Any], field: str) -> str:
-    """What a field of a call that may be anything says, as far as an audit row can hold it."""
+    """Return a field of unchecked parameters as text, cut to the length an audit row holds."""
     value: object = params.get(field)
     if "." in field:
         first, _, inner = field.partition(".")
@@ -173,11 +203,11 @@ def _field(asked: Any, field: str) -> Any:
 def check_operation(grant: Grant, method: str) -> None:
     if method not in grant.actions:
         reason = f"{method} is not in the grant of the run"
-        raise RefusedError(ErrorCode.UNAUTHORIZED, why_not(grant, method), reason)
+        raise CallRefusedError(ErrorCode.UNAUTHORIZED, why_not(grant, method), reason)
 
 
-def check_resource(grant: Grant, looked: Looked, asked: Any) -> None:
-    """The same words for what is not granted, what does not exist and what is granted for something else."""
+def check_resource(grant: Grant, looked: CallCheck, asked: Any) -> None:
+    """Refuse a resource that is not granted. The words are equal for unknown resources and other operations."""
     if looked.kind is None:
         return
     name = _field(asked, looked.resource)
@@ -185,7 +215,7 @@ def check_resource(grant: Grant, looked: Looked, asked: Any) -> None:
     if looked.operation not in granted:
         text = f"this run was not granted {looked.operation} on {name[:128]!r}"
         reason = f"granted on it: {', '.join(sorted(granted))}" if granted else "not a resource of this run"
-        raise RefusedError(ErrorCode.UNAUTHORIZED, text, reason)
+        raise CallRefusedError(ErrorCode.UNAUTHORIZED, text, reason)
 
 
 def _granted(grant: Grant, kind: Kind) -> Mapping[str, frozenset[str]]:
@@ -207,7 +237,7 @@ _WHAT: Mapping[Within, str] = {
 }
 
 
-def check_scope(grant: Grant, looked: Looked, asked: Any) -> None:
+def check_scope(grant: Grant, looked: CallCheck, asked: Any) -> None:
     if looked.within is None:
         return
     scope = _field(asked, looked.scope)
@@ -217,7 +247,7 @@ def check_scope(grant: Grant, looked: Looked, asked: Any) -> None:
         text = (
             f"this run was not granted the {what} {scope[:64]!r}; granted are: {', '.join(sorted(granted)) or 'none'}"
         )
-        raise RefusedError(ErrorCode.UNAUTHORIZED, text, f"a {what} outside the grant of the run")
+        raise CallRefusedError(ErrorCode.UNAUTHORIZED, text, f"a {what} outside the grant of the run")
 
 
 def _scopes(grant: Grant, within: Within) -> frozenset[str]:
@@ -230,7 +260,7 @@ def _scopes(grant: Grant, within: Within) -> frozenset[str]:
             return grant.platform_actions
 
 
-def other_conversation(grant: Grant, looked: Looked, asked: Any) -> str | None:
+def other_conversation(grant: Grant, looked: CallCheck, asked: Any) -> str | None:
     """Another conversation that the call names and that this run may name; whether it is one is not known here."""
     if not looked.conversation:
         return None
@@ -245,23 +275,23 @@ def other_conversation(grant: Grant, looked: Looked, asked: Any) -> str | None:
     return named_one
 
 
-def _check_subthread(grant: Grant, looked: Looked, asked: Any) -> None:
+def _check_subthread(grant: Grant, looked: CallCheck, asked: Any) -> None:
     """Another of the platform's threads takes what another conversation takes."""
     named_one = _field(asked, looked.subthread) if looked.subthread else None
     if named_one not in (None, grant.scope.subthread_id) and grant.history_scope != "workspace":
         raise not_its_conversation("the run may read its own thread of the conversation only")
 
 
-def not_its_conversation(reason: str) -> RefusedError:
-    """The same words for a conversation elsewhere and for one that does not exist."""
+def not_its_conversation(reason: str) -> CallRefusedError:
+    """Refuse a foreign conversation in the same words as one that does not exist."""
     text = "this run may not read that conversation"
-    return RefusedError(ErrorCode.UNAUTHORIZED, text, reason)
+    return CallRefusedError(ErrorCode.UNAUTHORIZED, text, reason)
 
 
 # --- 6: size ---------------------------------------------------------------------------------------------------------
 
 
-def check_size(looked: Looked, asked: Any, method: str, size: int) -> None:
+def check_size(looked: CallCheck, asked: Any, method: str, size: int) -> None:
     if size > looked.call_bytes:
         raise _too_large(f"a call of {method} may have at most {looked.call_bytes} bytes; this one has {size}")
     for cap in looked.caps:
@@ -288,8 +318,8 @@ def _too_large(text: str) -> HostError:
     return HostError(ErrorCode.PAYLOAD_TOO_LARGE, text)
 
 
-def within_a_page(looked: Looked, asked: Any) -> Any:
-    """The same question, for no more than a page and no less than one."""
+def within_a_page(looked: CallCheck, asked: Any) -> Any:
+    """Limit the number of items a call asks for to between one and a page."""
     if not looked.at_most:
         return asked
     wanted = _field(asked, looked.at_most)

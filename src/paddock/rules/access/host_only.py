@@ -127,7 +127,7 @@ def _is_runner(value: str) -> str:
 
 
 class ApiAgents(BaseModel):
-    """What agents made over the API may name, though it belongs to whoever runs the host."""
+    """Host-only settings that agents made over the API may use."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -146,7 +146,7 @@ NOTHING_OPENED = ApiAgents()
 
 
 def is_host_only(field: DynamicFormItemSchema) -> bool:
-    """As its runner says; of a field that does not say, as its name sounds."""
+    """Read the runner's mark on the field; without one, judge by the field's name."""
     if field.host_only is not None:
         return field.host_only
     return not _is_harmless(field) and _sounds_so(field.name)
@@ -176,7 +176,7 @@ def _names(field: DynamicFormItemSchema | None, name: str, value: object) -> boo
 
 
 def _names_within(value: object) -> bool:
-    """Whether an unmarked value is an address, or has a part whose name sounds like a program, a path or an address."""
+    """Return true if the value holds an address, or a key that sounds like a program, a path or an address."""
     return any(
         (isinstance(leaf, str) and _LOOKS_LIKE_AN_ADDRESS.match(leaf) is not None)
         or any(isinstance(part, str) and _sounds_so(part) for part in place)
@@ -203,7 +203,7 @@ def _words(name: str) -> set[str]:
 def refused_over_api(
     manifest: AgentRunnerManifest, config: Mapping[str, Any], mcp: Sequence[Mapping[str, Any]], opened: ApiAgents
 ) -> list[str]:
-    """Why an agent with this config cannot be one of the API, one sentence for each reason."""
+    """Return one sentence for each reason that an agent with this config cannot be made over the API."""
     if manifest.id in opened.runners:
         return []
     if manifest.host_only:
@@ -227,7 +227,7 @@ def _refused(place: str, value: object, opened: ApiAgents, address: bool) -> str
 
 
 def _is_address(name: str, field: DynamicFormItemSchema | None) -> bool:
-    """Whether a setting that names something outside names an address; a mark alone does not say which."""
+    """Return true if a host-only setting names an address rather than a program or path."""
     words = _words(name)
     if words & PROGRAM_WORDS:
         return False

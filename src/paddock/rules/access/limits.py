@@ -1,7 +1,10 @@
-"""How much and how often: sizes of host calls, and a bucket of tokens for their rate. Pure; time is a value."""
+"""Sizes, rates and fair shares: caps of host calls, a token bucket, who may start a run, whose turn is next. Pure."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.rows import ArtifactsCap, StorageCap, UploadsCap
 from paddock.rules.values import Value
 
 MAX_STATE_VALUE_BYTES = 262_144
@@ -32,7 +35,7 @@ REFUSALS_PER_SECOND, REFUSALS_BURST = 100.0, 1000.0
 
 
 class Rates(Value, frozen=True):
-    """How often a run and a plugin may call. None lifts the limit."""
+    """Rates of host calls for a run and a plugin. None lifts the limit."""
 
     run: tuple[float, float] | None = (RUN_CALLS_PER_SECOND, RUN_BURST)
     plugin: tuple[float, float] | None = (PLUGIN_CALLS_PER_SECOND, PLUGIN_BURST)
@@ -40,7 +43,8 @@ class Rates(Value, frozen=True):
 
     @classmethod
     def of_a_run(cls, per_second: float) -> "Rates":
-        """So many for each run, twice that at once, ten times that for all runs of a plugin; 0 lifts all of it."""
+        """Make rates from calls a second of one run: twice that in a burst, ten times that for a plugin; 0 lifts
+        all."""
         if per_second <= 0:
             return cls(run=None, plugin=None)
         return cls(run=(per_second, 2 * per_second), plugin=(10 * per_second, 20 * per_second))
@@ -48,7 +52,7 @@ class Rates(Value, frozen=True):
 
 @dataclass(slots=True)
 class TokenBucket:
-    """So many calls a second on average, so many at once. Refused calls cost a token too, down to an empty bucket."""
+    """Token bucket: an average rate with bursts. Refused calls cost a token too, down to an empty bucket."""
 
     per_second: float
     burst: float
@@ -73,3 +77,42 @@ class TokenBucket:
         self.tokens = min(self.burst, self.tokens + max(0.0, now - self.at) * self.per_second) - 1.0
         self.at = now
         return max(0.0, -self.tokens / self.per_second)
+
+
+def check_cap(held: int, cap: ArtifactsCap | UploadsCap | StorageCap) -> None:
+    """Raise PAYLOAD_TOO_LARGE when more is held than the cap allows."""
+    if held <= cap.max_bytes:
+        return
+    if isinstance(cap, ArtifactsCap):
+        what, cure = "the artifacts of this workspace", "wait until some expire, or ask for a higher limit"
+    elif isinstance(cap, UploadsCap):
+        what, cure = "your uploads", "delete some, or wait until they expire"
+    else:
+        what, cure = "this storage area", "delete keys first"
+    raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"{what} would hold more than {cap.max_bytes} bytes; {cure}")
+
+
+KEPT_FREE = 0.1
+"""The part of a host that a workspace never fills where there are several, so that the next one finds room at once."""
+
+
+def admits(busy: Mapping[str, int], workspace: str, capacity: int, *, several: bool) -> bool:
+    """Return true if one more run of the workspace fits. `busy` counts the live runs of each workspace; `several`
+    says that other workspaces use this host, now or later."""
+    total = sum(busy.values())
+    if total >= capacity:
+        return False
+    alone = len(busy) <= (workspace in busy)
+    others = 0 if alone else sum(1 for name, count in busy.items() if count and name != workspace)
+    share = capacity / (others + 1) if others else capacity * (1 - KEPT_FREE * several)
+    return busy.get(workspace, 0) < max(1, share)
+
+
+def next_in_line(waiting: Sequence[str], busy: Mapping[str, int]) -> str:
+    """Of those that wait, the workspace with the fewest runs; of several, the one that waits longest."""
+    return min(waiting, key=lambda workspace: busy.get(workspace, 0))
+
+
+def next_after(workspaces: Sequence[str], last: str) -> str:
+    """Of those that wait, in order of their names, the one behind the last that had its turn."""
+    return min((name for name in workspaces if name > last), default=min(workspaces))

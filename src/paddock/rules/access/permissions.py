@@ -1,4 +1,4 @@
-"""What one run may do: manifest, binding and scope cut down to a `Grant`, frozen when the run starts. Pure.
+"""Permissions of one run: manifest, binding and scope cut down to a `Grant`, frozen when the run starts. Pure.
 
 The table below is the only place that says which permission opens which host call. A call that no permission opens
 cannot be granted, and a permission that opens nothing fails a test.
@@ -68,7 +68,7 @@ GIVES: Mapping[tuple[str, str], str] = {("mcp", "use"): "mcp", ("working_directo
 
 
 class BindingPolicy(Value, frozen=True):
-    """What an agent's owner allows its runner; it can only take away from what the runner asks for.
+    """Limits that an agent's owner sets for its runner; they only take away from what the runner asks for.
 
     The defaults are for an owner who said nothing: models, knowledge and tools that change nothing, yes; what acts in
     the world or reaches beyond the conversation, no.
@@ -92,7 +92,7 @@ class BindingPolicy(Value, frozen=True):
 
 
 class RunScope(Value, frozen=True):
-    """Where a run happens and for whom."""
+    """The run's workspace, user, agent and conversation."""
 
     run_id: str
     workspace_id: str
@@ -142,7 +142,7 @@ class Grant(Value, frozen=True):
     working_directory: bool = False
 
     def summary(self) -> dict[str, Any]:
-        """What is stored with the run, for whoever asks later why something was allowed."""
+        """Return the grant as it is stored with the run, for later explanations."""
         return _summary(self)
 
 
@@ -167,7 +167,7 @@ class Allowance(Value, frozen=True):
     working_directory: bool = False
 
     def summary(self) -> dict[str, Any]:
-        """What every run of the agent is granted, in the words of a grant's own summary."""
+        """Return what every run of the agent is granted, in the shape of `Grant.summary`."""
         return _summary(self)
 
     def for_run(self, scope: RunScope, *, deadline_at: float) -> Grant:
@@ -320,7 +320,7 @@ def opened_by(asked: AgentRunnerPermissions) -> frozenset[str]:
 def refusals(
     manifest: AgentRunnerManifest, wanted: frozenset[str], offered: frozenset[str], granted: frozenset[str]
 ) -> Mapping[str, str]:
-    """Which layer took each call away that the runner wanted: the plugin file, this host, or the agent's owner."""
+    """Map each call that was asked for and not granted to the layer that refused it: plugin file, host or owner."""
     cut = manifest.metadata.get(ABOVE_CEILING)
     above = opened_by(AgentRunnerPermissions.model_validate(cut)) - wanted if cut else frozenset[str]()
     found = dict.fromkeys(sorted(above), "plugin_file")
@@ -336,7 +336,7 @@ def _refuser(action: str, manifest: AgentRunnerManifest, offered: frozenset[str]
 
 
 def state_key(scope: str, grant: Grant) -> str | None:
-    """Where a scope's values live: opaque, and different for every workspace, agent, runner and identity.
+    """Return the key under which a scope's values live: opaque, different per workspace, agent, runner and identity.
 
     None when the run has no identity for that scope (a message has no subject of its own).
     """

@@ -1,1 +1,1 @@
-"""What may be written about agents, models, MCP servers and platforms, and what an agent's runs are offered."""
+"""Settings of agents, models, MCP servers and platforms, and the resources an agent's runs are offered."""

@@ -15,7 +15,7 @@ def is_postgres(address: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this very machine and nothing else."""
+    """Return true if a host name or address is this machine."""
     if host.lower() == "localhost":
         return True
     try:
@@ -25,7 +25,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_private_way(address: str) -> bool:
-    """Whether nobody can change what comes from this address on its way here: https, or this machine itself."""
+    """Return true for https, and for http on this machine: nobody on the way can change the content."""
     parts = urlsplit(address)
     if not parts.hostname:
         return False
@@ -33,17 +33,16 @@ def is_private_way(address: str) -> bool:
 
 
 def openid_configuration_of(issuer: str) -> str:
-    """Where an OpenID issuer tells about itself."""
+    """Return the address of an OpenID issuer's configuration."""
     return issuer.rstrip("/") + "/.well-known/openid-configuration"
 
 
 def without_secrets(text: str) -> str:
-    """The same text with user names and passwords of any address in it made unreadable."""
+    """Mask user names and passwords of all addresses in a text."""
     return _SECRET.sub(r"\1=***", _WORD.sub(_without_user, text))
 
 
 def _without_user(word: re.Match[str]) -> str:
-    """What stands between the first `//` of a word and its last `@` says who and with what."""
     address = word[0]
     start, end = address.find("//"), address.rfind("@")
     return f"{address[:start]}//***{address[end:]}" if 0 <= start < end - 1 else address
@@ -65,7 +64,7 @@ def each_machine(address: str) -> list[str]:
 
 
 def place_of(address: str) -> str:
-    """Where an address points, in words that may be shown: machine, port and database, never who or with what."""
+    """Describe an address without secrets: machine, port and database."""
     plain, _, query = address.partition("?")
     asked = dict(parse_qsl(query))
     where, _, name = plain.partition("//")[2].rpartition("@")[2].partition("/")
@@ -73,3 +72,12 @@ def place_of(address: str) -> str:
     port = f":{asked['port']}" if "port" in asked else ""
     name = name or asked.get("dbname") or asked.get("database") or ""
     return f"{where}{port}/{name}" if name else f"{where}{port}"
+
+
+PATH = "/api/v1/runners/attach"
+TOKENS = "/api/v1/runners/attach-tokens"
+
+
+def attach_address(url: str) -> str:
+    """The address of the connection, at a host that is reached under `url`."""
+    return f"ws{url.removeprefix('http')}{PATH}"

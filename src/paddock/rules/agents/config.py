@@ -160,7 +160,7 @@ def _unknown(name: str, fields: Mapping[str, object]) -> str:
 
 
 def _expected(field: DynamicFormItemSchema, value: object) -> str | None:
-    """What the value should have been, or None when it is right. Types from the future are taken as they are."""
+    """Return the expected form of a wrong value, None for a right one. Unknown field types accept anything."""
     kind = ALIASES.get(field.type, field.type)
     if kind == "select":
         known = [str(option.get("value", option.get("name"))) for option in field.options or []]

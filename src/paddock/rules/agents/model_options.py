@@ -7,7 +7,7 @@ provider's files, tools and other models, or cost what nobody counts: it is refu
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from paddock.rules.agents.model_specs import ModelSpec
+from paddock.rules.agents.specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
 
 Judge = Callable[[Any], bool]

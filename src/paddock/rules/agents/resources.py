@@ -53,7 +53,7 @@ class OfferedFile(Value, frozen=True):
 
 
 class Offered(Value, frozen=True):
-    """What a workspace has. The very same value until something changes, so that what follows can be kept."""
+    """Resources of a workspace. The identical object until something changes, so that results can be cached."""
 
     models: tuple[OfferedModel, ...] = ()
     tools: tuple[OfferedTool, ...] = ()
@@ -74,7 +74,7 @@ def place_of_model(name: str, price: float | None, default: str) -> tuple[bool, 
 
 
 def operations_on(name: str, choice: Choice, asked: frozenset[str], *, read_only: bool = False) -> frozenset[str]:
-    """What of the asked operations an owner allows on one resource."""
+    """Return the asked operations that an owner allows on one resource."""
     if isinstance(choice, str):
         return asked if choice == "all" or read_only else frozenset()
     allowed: set[str] = set()
@@ -93,7 +93,7 @@ def some(granted: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
 
 
 def not_offered(kind: str, choice: Choice, names: Iterable[str]) -> list[str]:
-    """What an owner named and the workspace does not have, in words."""
+    """Return one sentence for each name that an owner allows and the workspace does not have."""
     if isinstance(choice, str):
         return []
     there = list(names)

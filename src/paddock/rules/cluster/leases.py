@@ -1,4 +1,4 @@
-"""Who serves, who is gone, and who tidies up: decided from what the database's clock says. Pure; nobody's own clock.
+"""Leases of hosts: which serve, which are gone, which one cleans up, by the database's clock alone. Pure.
 
 A host shows that it is there by a beat. One that was silent for the length of its lease is declared gone, once and for
 good: it owns nothing any more, and must come back under another number. Whoever was away from the database itself
@@ -51,7 +51,7 @@ def others(peers: Iterable[Peer], me: int) -> Sequence[Peer]:
 
 
 def unsettled(peers: Iterable[Peer]) -> Sequence[int]:
-    """Who is gone and whose sessions were not all seen to."""
+    """Return the boots of hosts that are gone and whose sessions still need recovery."""
     return [peer.boot for peer in peers if peer.gone is not None and not peer.settled]
 
 
@@ -61,16 +61,16 @@ def housekeeper(peers: Iterable[Peer]) -> int | None:
 
 
 def was_away(silent_seconds: float) -> bool:
-    """Whether a host that did not get a beat through for so long has missed what the others did meanwhile."""
+    """Return true if a host without a beat for this long may have missed the others' decisions."""
     return silent_seconds > AWAY_SECONDS
 
 
 def store_offset(offset: float, store_time: float, asked_at: float, answered_at: float) -> float:
-    """How far the store's clock is ahead of a steady one. The store told its time at some moment between the question
-    and the answer: what was known so far stays where it fits that, and is moved as little as possible where not."""
+    """Estimate how far the store's clock is ahead of a steady one. The store read its clock between the question and
+    the answer: the earlier estimate stays where it fits that, else it moves as little as possible."""
     return min(max(offset, store_time - answered_at), store_time - asked_at)
 
 
 def is_sure(silent_seconds: float) -> bool:
-    """Whether a host that last beat so long ago may still act for its sessions."""
+    """Return true if a host that last beat this long ago may still act for its sessions."""
     return silent_seconds < SURE_SECONDS

@@ -1,1 +1,1 @@
-"""What clients say of a conversation: their copy of its history, its name, its attachments."""
+"""Conversations as clients see them: their copy of the history, names, attachments."""

@@ -4,17 +4,45 @@ Only the path and the query are ours. An address of any other shape is not ours,
 house ever fetches one.
 """
 
+import hmac
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from hmac import compare_digest
 from typing import Any, Literal, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
-from paddock.rules.cluster.signing import SigningKeys, is_signed, signed
 from paddock.rules.values import Value
+
+_canonical = msgspec.json.Encoder().encode
+
+
+class SigningKeys(Value, frozen=True):
+    """The keys that count, by name; the active one signs."""
+
+    active: str
+    secrets: Mapping[str, bytes]
+
+
+def signed(keys: SigningKeys, parts: Sequence[str | int]) -> tuple[str, str]:
+    """The name of the key, and the signature of these parts in this order."""
+    return keys.active, _signature(keys.secrets[keys.active], parts)
+
+
+def is_signed(keys: SigningKeys, key: str, signature: str, parts: Sequence[str | int]) -> bool:
+    """Check a signature against our keys, in constant time."""
+    secret = keys.secrets.get(key)
+    if secret is None:
+        return False
+    return hmac.compare_digest(_signature(secret, parts).encode(), signature.encode("utf-8", "surrogatepass"))
+
+
+def _signature(secret: bytes, parts: Sequence[str | int]) -> str:
+    return hmac.new(secret, _canonical(parts), sha256).hexdigest()
+
 
 PATH = "/api/v1/agent/attachments"
 MAX_URL_CHARS = 4096
@@ -36,7 +64,7 @@ class Owner(Value, frozen=True):
 
 
 class ReadAddress(Value, frozen=True):
-    """What an address to read says of itself; nothing of it counts before its signature is checked."""
+    """The parts of a read address; untrusted until its signature is checked."""
 
     artifact_id: str
     expires: int
@@ -48,7 +76,7 @@ class ReadAddress(Value, frozen=True):
 
 
 class Upload(Value, frozen=True):
-    """What may be uploaded under an address, by whom and until when."""
+    """The file that may be uploaded under an address, its owner and expiry."""
 
     artifact_id: str
     workspace_id: str
@@ -87,7 +115,7 @@ def taken_apart(url: str) -> ReadAddress | None:
 
 
 def of_query(artifact_id: str, query: str) -> ReadAddress | None:
-    """The same from an id and a query."""
+    """Parse a read address from an artifact id and a query string."""
     try:
         fields = parse_qsl(query, strict_parsing=True, keep_blank_values=True, max_num_fields=8)
     except ValueError:
@@ -114,7 +142,7 @@ def without_signatures(value: Any) -> Any:
 
 
 def origin_of(url: str) -> Origin | None:
-    """Where an address points: scheme, host and port. None when that is not http, or when the address names a user."""
+    """Return scheme, host and port of an address; None if it is not http or names a user."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -126,7 +154,7 @@ def origin_of(url: str) -> Origin | None:
 
 
 def counts(keys: SigningKeys, owner: Owner, address: ReadAddress, now: float) -> bool:
-    """Whether we signed it for this owner, and its time is not over."""
+    """Return true if we signed the address for this owner and it has not expired."""
     parts = _read_parts(owner, address.artifact_id, address.expires, address.disposition, address.by)
     return is_signed(keys, address.key, address.signature, parts) and now < address.expires
 
@@ -166,7 +194,7 @@ def upload_address(keys: SigningKeys, upload: Upload) -> str:
 
 
 def granted_upload(keys: SigningKeys, artifact_id: str, query: str, now: float) -> Upload | None:
-    """What an address to upload allows; None when it is not ours or its time is over."""
+    """Return the upload that a signed address allows; None if it is not ours or has expired."""
     given = _fields(query)
     told = given.get("upload", "")
     if not is_signed(keys, given.get("key", ""), given.get("signature", ""), ["PUT", told]):

@@ -1,4 +1,4 @@
-"""Which files may come along with a message: how large, of which kind, and what is said to those that may not. Pure."""
+"""Limits of attached files: size, kind, and the sentences of their refusals. Pure."""
 
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import Value
@@ -28,7 +28,7 @@ class AttachmentLimits(Value, frozen=True):
 
 
 def kind_of(head: bytes) -> str | None:
-    """What a file is, by its first bytes; None for everything that is not looked for here."""
+    """Detect the file type from its first bytes; None for every other type."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if head.startswith(b"\xff\xd8\xff"):

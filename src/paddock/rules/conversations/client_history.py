@@ -47,14 +47,14 @@ class ClientMessage(Value, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that this message may be known by."""
+        """All ids by which this message may be known."""
         if self.role == "tool":
             return self.message_id, f"{self.tool_call_id}{RESULT}"
         return self.message_id, *(str(call["id"]) for call in self.tool_calls)
 
 
 class Merged(Value, frozen=True):
-    """What is new in what a client tells."""
+    """The new part of a client's history."""
 
     asked: int | None = None
     """Which of the client's messages is to be answered."""
@@ -73,7 +73,7 @@ class Merged(Value, frozen=True):
 
 
 def name_of(row: TranscriptRow) -> str | None:
-    """What clients call an item; None for what is no message to them."""
+    """Return the id by which clients know an item; None for items they do not show."""
     if row.role == "system":
         return None
     if row.item_type == "tool_call":
@@ -109,12 +109,12 @@ def names_in(told: Iterable[ClientMessage]) -> dict[str, int]:
 
 
 def shows(names: Mapping[str, int], rows: Iterable[TranscriptRow]) -> bool:
-    """Whether the client shows one of these items."""
+    """Return true if the client shows one of these items."""
     return any(name_of(row) in names for row in rows)
 
 
 def merge(told: Sequence[ClientMessage], known: Sequence[TranscriptRow]) -> Merged:
-    """What is new. `known` are our items, the newest first, at least back to the newest that the client shows."""
+    """Find what is new. `known` are our items, newest first, at least back to the newest that the client shows."""
     names = names_in(told)
     unseen, matched = _unseen(names, known)
     if not matched:
@@ -199,7 +199,7 @@ def supplied_by(messages: Iterable[ClientMessage]) -> list[Supplied]:
 
 
 def answer_to(message: ClientMessage, tool_name: str) -> Supplied:
-    """What a client says that came of a tool call."""
+    """Make the result of a tool call from a client's message."""
     outcome = {"result": message.text} if message.error is None else {"error": message.error}
     about = {"tool_call_id": message.tool_call_id, "tool_name": tool_name, **outcome}
     return _supplied(message.message_id, "tool.call.completed", about)

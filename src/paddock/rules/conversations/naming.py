@@ -1,4 +1,4 @@
-"""What a conversation is called: by its title, else by how it begins. Pure; nothing here is stored.
+"""Names of conversations: the title, else the beginning. Pure; nothing here is stored.
 
 The beginning is read where it is wanted and never written down beside the message, so it is erased with it.
 """

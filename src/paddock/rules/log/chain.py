@@ -7,12 +7,14 @@ checksum of their own, which goes when they are compacted away, and are no link.
 attacker. Pure: no clock, no storage, no chance.
 """
 
+import hmac
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.session.facts import Fact
 from paddock.rules.values import Value
 
@@ -37,7 +39,7 @@ ANCHOR = "EVENT:LOG_TRIMMED"
 
 
 class Head(Value, frozen=True):
-    """Where a session's log ends: the last number given, and the digest of the last durable fact."""
+    """The end of a session's log: the last number given, and the digest of the last durable fact."""
 
     seq: int = 0
     digest: bytes = NO_BYTES
@@ -112,7 +114,7 @@ def digest_of(payload: bytes) -> bytes:
 
 
 def erased(original: bytes, left: Any) -> bytes:
-    """What is stored in the place of erased bytes: the digest they had, and what is left of them."""
+    """Encode what replaces erased bytes: their digest, and the remaining fields."""
     return ERASED + digest_of(original) + _encode(left)
 
 
@@ -159,7 +161,7 @@ def verify(facts: Iterable[StoredFact], *, start: bytes = NO_BYTES) -> Damage | 
 
 
 def follows(fact: StoredFact, previous: bytes) -> bool:
-    """Whether a durable fact is the one that was written after the fact of this digest."""
+    """Return true if a durable fact was written right after the fact with this digest."""
     return link_of(fact, previous) == fact.digest
 
 
@@ -170,5 +172,35 @@ def link_of(fact: StoredFact, previous: bytes) -> bytes:
 
 
 def word_bytes(facts: Iterable[StoredFact]) -> int:
-    """How much of a quota of words facts take up. Pieces do not count: the finished message does that replaces them."""
+    """Count the bytes that facts take from a quota. Deltas are free: the finished message replaces them."""
     return sum(len(fact.payload) for fact in facts if fact.kind != DELTA)
+
+
+ERASED_DIGEST = NO_BYTES
+"""Stands where a digest of erased words stood."""
+
+
+def salted(digest: bytes, salt: bytes) -> bytes:
+    """Return what is stored of a digest. `salt` is `SALT_BYTES` of chance that nothing else uses."""
+    return salt + sha256(salt + digest).digest()
+
+
+def is_salted(kept: bytes, digest: bytes) -> bool:
+    """Return true if the stored bytes were made from this digest."""
+    return kept != ERASED_DIGEST and hmac.compare_digest(kept, salted(digest, kept[:SALT_BYTES]))
+
+
+ABSENT = ""
+"""The version of a value that does not exist."""
+
+
+def version_of(value: bytes | None) -> str:
+    return ABSENT if value is None else sha256(value).hexdigest()[:24]
+
+
+def check_version(expected: str | None, value: bytes | None, key: str) -> None:
+    """Raise CONFLICT when a value is not the one its writer read; None expects nothing."""
+    if expected is None or expected == version_of(value):
+        return
+    text = f"the value of {key[:64]!r} has changed since it was read; read it again and decide anew"
+    raise HostError(ErrorCode.CONFLICT, text, retryable=True, details={"version": version_of(value)})

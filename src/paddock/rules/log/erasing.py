@@ -1,4 +1,4 @@
-"""What is left of a message whose words are erased: who said what kind of thing when, and nothing of what was said.
+"""Erasure of a message: sender, kind and time stay, its words go.
 
 Pure. What is left has the shape of what was there, so that whoever reads logs need not know of erasure, and the tables
 beside the log can still be made from it.
@@ -70,7 +70,7 @@ def item_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> Tran
 
 
 def rows_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> tuple[FactErased | ItemErased, ...]:
-    """What to write so that the words of this fact, and of its item, are gone."""
+    """Return the rows that erase the words of this fact and of its transcript item."""
     left = without_words(stored)
     fact = FactErased(session.session_id, stored.seq, stored.position, left.payload, left.metadata)
     item = item_of(session, run, left)

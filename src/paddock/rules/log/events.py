@@ -1,4 +1,4 @@
-"""Which facts of the log are events for a runner, and how each is told. Pure.
+"""Facts of the log as events for a runner. Pure.
 
 Told are inputs and whatever else a platform or a schedule reported, what agents said and did, who took over from whom,
 how runs ended and who joined or left; and, beside the log, the host's calls of tools and what was to be delivered to a
@@ -222,7 +222,7 @@ def _sender(fact: StoredFact) -> Mapping[str, Any]:
 
 
 def handover_data(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What an agent that takes over is told."""
+    """Return the data of the event that an agent gets when it takes over."""
     return {
         "from_agent_id": payload["from_agent_id"],
         "parent_run_id": payload["parent_turn_id"],
@@ -249,7 +249,7 @@ def _input(payload: Mapping[str, Any]) -> Told:
 
 
 def input_data(event: RunEvent, message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a platform or a schedule reported, with the message that came with it."""
+    """Join the data that a platform or a schedule reported with the message that came along."""
     return {"message": message, **event.data} if message else event.data
 
 

@@ -66,7 +66,7 @@ def _said(message: StoredFact, after: int) -> Iterator[StoredFact]:
 
 
 def _streamed(message: StoredFact, metadata: Mapping[str, Any]) -> str:
-    """What the pieces said together. An erased message has lost its words and keeps its places."""
+    """Return the joined text of the deltas; empty for an erased message."""
     if "streamed_text" in metadata:
         return metadata["streamed_text"]
     payload = message.read_payload()

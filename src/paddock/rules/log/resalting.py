@@ -13,6 +13,7 @@ from paddock.rules.log.chain import (
     ANCHOR,
     DIGEST_BYTES,
     ERASED,
+    ERASED_DIGEST,
     NO_BYTES,
     SALT_BYTES,
     SALTED,
@@ -22,8 +23,8 @@ from paddock.rules.log.chain import (
     digest_of,
     follows,
     link_of,
+    salted,
 )
-from paddock.rules.log.salting import ERASED_DIGEST, salted
 from paddock.rules.values import replace
 
 Chance = Callable[[int], bytes]

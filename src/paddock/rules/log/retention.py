@@ -1,4 +1,4 @@
-"""What is old enough to be forgotten. Pure: times come in as values, nothing is deleted here."""
+"""Find facts and sessions old enough to delete. Pure: times come in as values, nothing is deleted here."""
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -66,7 +66,7 @@ def trim_through(oldest: Sequence[OldFact], runs: Mapping[str, RunRow], time: fl
 
 
 def _torn(old: Sequence[OldFact], runs: Mapping[str, RunRow]) -> int | None:
-    """Where the first run begins that does not end within these facts."""
+    """Return the first number of the earliest run that does not end within these facts."""
     last = max(fact.seq for fact in old)
     mine = (runs.get(fact.turn_id or "") for fact in old)
     return min((run.first_seq for run in mine if run is not None and not _is_over(run, last)), default=None)

@@ -1,4 +1,4 @@
-"""What a model call used and cost, and on whose behalf it was made. Pure."""
+"""Tokens and cost of model calls, the caller they count for, and daily budgets. Pure."""
 
 from collections.abc import Sequence
 
@@ -30,12 +30,12 @@ def cost_of(
 
 
 def about_tokens_in(*texts: str) -> int:
-    """How many tokens these texts have, about: for what no provider counted."""
+    """Estimate the tokens of texts that no provider counted."""
     return -(-sum(len(text.encode(errors="replace")) for text in texts) // BYTES_PER_TOKEN)
 
 
 def about_tokens_of(messages: Sequence[Message], tools: Sequence[LLMTool]) -> int:
-    """How many tokens a question has, about."""
+    """Estimate the tokens of a question to a model."""
     words = about_tokens_in(
         *(message.text for message in messages),
         *(call.function.arguments for message in messages for call in message.tool_calls or ()),
@@ -47,3 +47,49 @@ def about_tokens_of(messages: Sequence[Message], tools: Sequence[LLMTool]) -> in
 
 def _is_picture(element: ContentElement) -> bool:
     return element.image_base64 is not None or element.image_url is not None
+
+
+DAY = 86_400.0
+
+
+class Budget(Value, frozen=True):
+    """Caps for one user, or for one workspace. None: no cap."""
+
+    tokens_per_day: int | None = None
+    cost_per_day: float | None = None
+    calls_at_once: int | None = None
+
+    @property
+    def counts(self) -> bool:
+        """True if usage must be added up for this budget."""
+        return self.tokens_per_day is not None or self.cost_per_day is not None
+
+    def for_call(self, *, free: bool, at_once: bool) -> "Budget":
+        """The caps that matter to a call: money only to one that costs, a place only to one that takes one."""
+        if not free and at_once:
+            return self
+        return Budget(self.tokens_per_day, None if free else self.cost_per_day, self.calls_at_once if at_once else None)
+
+
+class Exceeded(Value, frozen=True):
+    """The cap that is reached, in words, and when it opens again; None: as soon as another call ends."""
+
+    text: str
+    resets_at: float | None
+
+
+def day_of(now: float) -> float:
+    """Return the start of the counted day: midnight UTC."""
+    return now - now % DAY
+
+
+def over_budget(who: str, budget: Budget, *, tokens: int, cost: float, at_once: int, now: float) -> Exceeded | None:
+    """Return the cap that refuses another call, if one does. Calls under way have no usage yet and do not count."""
+    resets_at = day_of(now) + DAY
+    if budget.calls_at_once is not None and at_once >= budget.calls_at_once:
+        return Exceeded(f"{who} has {at_once} model calls under way, as many as are allowed at once", None)
+    if budget.tokens_per_day is not None and tokens >= budget.tokens_per_day:
+        return Exceeded(f"{who} has used {tokens} of {budget.tokens_per_day} tokens for today (UTC)", resets_at)
+    if budget.cost_per_day is not None and cost >= budget.cost_per_day:
+        return Exceeded(f"{who} has spent {cost:.4g} of {budget.cost_per_day:g} for today (UTC)", resets_at)
+    return None

@@ -1,4 +1,4 @@
-"""What can be asked about a workspace as a whole, and what is told: queries, and sums for charts. Pure."""
+"""Queries about a whole workspace, and sums for charts. Pure."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -11,7 +11,7 @@ MAX_LISTED = 200
 
 
 class RunsQuery(Value, frozen=True):
-    """Which runs; what is None or empty does not matter."""
+    """Filter for runs; None or empty matches all."""
 
     workspace_id: str
     user_id: str | None = None
@@ -24,7 +24,7 @@ class RunsQuery(Value, frozen=True):
 
 
 class AuditQuery(Value, frozen=True):
-    """Which decisions; what is None does not matter."""
+    """Filter for audit rows; None matches all."""
 
     workspace_id: str
     actor: str | None = None

@@ -47,7 +47,7 @@ def interactions(end: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def host_words(end: Mapping[str, Any]) -> str:
-    """What the host itself asks, for a platform that shows nothing but text; empty when it asks nothing.
+    """Put the host's own questions into words, for a platform that shows only text; empty without any.
 
     What a runner asks it has said in its own words: only it knows how.
     """
@@ -63,20 +63,20 @@ def words(questions: Sequence[Mapping[str, Any]]) -> str:
 
 
 def is_yes_or_no(question: Mapping[str, Any]) -> bool:
-    """Whether a yes or a no answers it: it asks for `approved`, or does not say what it asks for."""
+    """Return true if a yes or no answers the question: it asks for `approved`, or has no schema."""
     schema = as_object(question.get("response_schema"))
     return not schema or as_object(as_object(schema.get("properties")).get("approved")).get("type") == "boolean"
 
 
 def as_consent(text: str) -> bool | None:
-    """Whether somebody's whole message is a yes or a no; None for everything else."""
+    """Read a whole message as yes or no; None for everything else."""
     if _YES.fullmatch(text):
         return True
     return False if _NO.fullmatch(text) else None
 
 
 def consents(questions: Sequence[Mapping[str, Any]], yes: bool) -> list[dict[str, Any]]:
-    """The same answer to all of them."""
+    """Answer all questions with the same yes or no."""
     return [_resolved(str(question["id"]), {"approved": yes}) for question in questions]
 
 
@@ -85,7 +85,7 @@ def declined(questions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def entries(given: Sequence[Submission], questions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What was submitted, as answers to open questions. Raises INVALID_ARGUMENT, CONFLICT."""
+    """Turn submissions into answers to open questions. Raises INVALID_ARGUMENT, CONFLICT."""
     known = {str(question["id"]): question for question in questions}
     found: dict[str, dict[str, Any]] = {}
     for one in given:

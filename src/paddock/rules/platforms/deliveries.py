@@ -1,17 +1,89 @@
-"""What goes out to a platform: which rows follow from what a run said there, and when to try again. Pure."""
+"""Deliveries to a platform: the rows that follow from a run's facts, long texts split, and when to retry. Pure."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, cast
+from unicodedata import combining
 
 import msgspec
 
 from paddock.rules.platforms.chat_questions import host_words, interactions
-from paddock.rules.platforms.splitting import Unit, split
 from paddock.rules.rows.deliveries import PARTS, DeliveryRow
 from paddock.rules.rows.rows import Row, RunRow, TranscriptRow
 from paddock.rules.run.context import RunInput
 from paddock.rules.run.outputs import as_object
 from paddock.rules.session.facts import Fact
+
+Unit = Literal["characters", "bytes", "utf16"]
+_JOINED = frozenset({"\u200d", "\ufe0e", "\ufe0f", "\u20e3"})
+"""What never begins a part: it belongs to the character before it."""
+_CUTS = ("\n\n", "\n", "。", ". ", "! ", "? ", " ")
+"""Where to cut, the best first."""
+_LEAST = 0.5
+"""A cut that would leave a part shorter than this share is passed over for a worse one further on."""
+_MARKS = 30
+"""So far back a character that belongs together is looked for; what is longer is a heap of accents, and is cut."""
+
+_SIZES: Mapping[Unit, Callable[[str], int]] = {
+    "characters": len,
+    "bytes": lambda text: len(text.encode("utf-8", "surrogatepass")),
+    "utf16": lambda text: len(text.encode("utf-16-le", "surrogatepass")) // 2,
+}
+
+
+def split(text: str, limit: int | None, unit: Unit = "characters", *, most: int | None = None) -> list[str]:
+    """The parts of a text, each within the limit, in order; one when it fits. An empty text has one empty part.
+
+    With `most` there are no more parts than that, and all that is left is the last one, however long.
+    """
+    size = _SIZES[unit]
+    parts: list[str] = []
+    start = 0
+    while limit is not None and len(parts) + 1 != most:
+        ahead = text[start : start + limit + 1]  # never the whole rest: a long text has many parts
+        if len(ahead) <= limit and size(ahead) <= limit:
+            break
+        end = _cut(ahead[: _fits(ahead, limit, size)])
+        if part := ahead[:end].rstrip():
+            parts.append(part)
+        start = _past_space(text, start + end)
+    if (rest := text[start:]) or not parts:
+        parts.append(rest)
+    return parts
+
+
+def _past_space(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _fits(text: str, limit: int, size: Callable[[str], int]) -> int:
+    """Return how many characters fit, at least one; found by halving."""
+    low, high = 1, min(len(text), limit)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if size(text[:middle]) <= limit else (low, middle - 1)
+    least = max(1, low - _MARKS)
+    whole = next((at for at in range(low, least, -1) if not _joins(text, at)), least)
+    return low if whole == least and low > _MARKS else whole
+
+
+def _joins(text: str, at: int) -> bool:
+    """Return true if the character at a place belongs to the one before it."""
+    if at >= len(text):
+        return False
+    return text[at] in _JOINED or text[at - 1] == "\u200d" or combining(text[at]) != 0
+
+
+def _cut(text: str) -> int:
+    """The best place to end a part of this text."""
+    least = int(len(text) * _LEAST)
+    for mark in _CUTS:
+        found = text.rfind(mark)
+        if found >= least:
+            return found + len(mark)
+    return len(text)
+
 
 DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 10_800.0)
 """Seconds before each further attempt; after the last one it is given up."""
@@ -24,8 +96,8 @@ _encode = msgspec.json.Encoder().encode
 def follows(
     given: RunInput, rows: Sequence[Row], workspace_id: str, now: float, fact: Fact | None = None
 ) -> list[DeliveryRow]:
-    """What is delivered because of a fact and its rows: finished messages, what a run that ended leaves to a person,
-    and that one failed or was stopped, so that nobody waits for more of it. Nothing without a platform."""
+    """Return the deliveries that follow from a fact and its rows: finished messages, questions a run leaves to a
+    person, and failed or cancelled runs, so that nobody waits for more. Empty without a platform."""
     delivery = given.event.delivery if given.event is not None else None
     if delivery is None or not _capabilities(delivery).get("delivers"):
         return []
@@ -125,7 +197,7 @@ def _row(
 
 
 def after_failure(attempts: int, now: float, *, retry_after: float | None = None, gone: bool = False) -> float | None:
-    """When to try again after so many attempts; None gives it up. A platform that says when is listened to."""
+    """Return when to try again after so many attempts; None gives up. A platform's `retry_after` counts."""
     if gone or attempts > len(DELAYS):
         return None
     wait = DELAYS[attempts - 1]

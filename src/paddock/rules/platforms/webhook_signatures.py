@@ -31,7 +31,7 @@ def signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 def headers_for(key: bytes, message_id: str, now: float, body: bytes) -> Mapping[str, str]:
-    """What a message is sent with."""
+    """Return the headers of a signed message."""
     stamp = int(now)
     return {
         "content-type": "application/json",
@@ -42,7 +42,7 @@ def headers_for(key: bytes, message_id: str, now: float, body: bytes) -> Mapping
 
 
 def is_signed(key: bytes, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether one of the signatures is ours. Takes the same time for every wrong one."""
+    """Check the signatures of a message, in constant time."""
     message_id, stamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not message_id or not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 12):
         return False
@@ -53,5 +53,5 @@ def is_signed(key: bytes, headers: Mapping[str, str], body: bytes) -> bool:
 
 
 def is_fresh(headers: Mapping[str, str], now: float) -> bool:
-    """Whether it was sent just now; asked only of what is signed."""
+    """Check the age of a message whose signature is valid."""
     return abs(int(headers["webhook-timestamp"]) - now) <= WINDOW_SECONDS

@@ -25,7 +25,7 @@ class AutomationGone(Value, frozen=True):
 
 
 class TickRow(Value, frozen=True):
-    """What became of one tick of a job; written once, and the job goes on to `next_at` in the same commit.
+    """The outcome of one tick of a job; written once, and the job goes on to `next_at` in the same commit.
 
     It is written with the run it led to, so that neither is there without the other. A second one of the same tick is
     a conflict, whoever writes it.
@@ -55,7 +55,7 @@ class JobClaim(Value, frozen=True):
 
 
 class JobFreed(Value, frozen=True):
-    """Whoever claimed a tick could not see to it: from then on others may."""
+    """A claim on a tick is given up, so that others may take it from then on."""
 
     job_id: str
     token: str
@@ -80,3 +80,44 @@ class JobMoves(Value, frozen=True):
 
 
 AboutJobs = AutomationRow | AutomationGone | TickRow | JobClaim | JobFreed | JobGoesOn | JobMoves
+
+
+class CalendarEventRow(Value, frozen=True):
+    """One event, written whole. `body` is the event as JSON; the moments only narrow a search."""
+
+    event_id: str
+    workspace_id: str
+    user_id: str
+    body: bytes
+    recurring: bool
+    starts_at: float
+    ends_at: float | None
+    """The end of the last occurrence; None when nobody counted that far."""
+    created_at: float
+    updated_at: float
+
+
+class CalendarEventGone(Value, frozen=True):
+    """Forget an event."""
+
+    event_id: str
+
+
+class CalendarTurn(Value, frozen=True):
+    """A change of a calendar that was `expected` to be at this count, which goes up by one. When it was changed
+    meanwhile nothing of the same commit is written, so what was found free is still free."""
+
+    workspace_id: str
+    user_id: str
+    expected: int
+
+
+class CalendarState(Value, frozen=True):
+    """Number of changes to a calendar, and its size."""
+
+    turns: int = 0
+    events: int = 0
+    recurring: int = 0
+
+
+AboutCalendars = CalendarEventRow | CalendarEventGone | CalendarTurn

@@ -1,4 +1,4 @@
-"""What runs asked tools, models and platforms to do, and what came of it, as rows."""
+"""Rows of the calls that runs made to tools, models and platforms, and their outcomes."""
 
 from paddock.rules.values import Value
 

@@ -14,12 +14,12 @@ class PlatformEventRow(Value, frozen=True):
     session_id: str
     run_id: str
     body_hash: bytes
-    """Salted (`rules/log/salting.py`); empty when words of the event were erased."""
+    """Salted (`rules/log/chain.py`); empty when words of the event were erased."""
     received_at: float
 
 
 class PlatformConversationRow(Value, frozen=True):
-    """Which platform a conversation lives on, and what it calls it. The last word counts."""
+    """The platform a conversation lives on, and its name there. The last write counts."""
 
     session_id: str
     platform: str
@@ -60,7 +60,7 @@ class DeliveryClaim(Value, frozen=True):
 
 
 class DeliveryOutcome(Value, frozen=True):
-    """How an attempt went; counts only from whoever holds the claim."""
+    """The outcome of an attempt; counts only from the holder of the claim."""
 
     delivery_id: str
     token: str

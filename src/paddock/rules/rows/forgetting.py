@@ -1,4 +1,4 @@
-"""What is to be forgotten, written like everything else."""
+"""Rows that delete or erase."""
 
 from paddock.rules.values import Value
 
@@ -45,7 +45,7 @@ class ItemErased(Value, frozen=True):
 
 
 class CallsErased(Value, frozen=True):
-    """What a run gave to a tool, and got from it, is gone; that it was called stays."""
+    """Erase the arguments and results of a run's tool call; the call itself stays on record."""
 
     run_id: str
     tool_name: str

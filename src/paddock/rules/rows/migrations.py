@@ -1,4 +1,4 @@
-"""Which migrations a database still needs, or why it must be left alone. Pure; each plug does what is decided here."""
+"""Decide which migrations a database still needs, or why it must be left alone. Pure; each store carries it out."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why this program must not touch the database, in one sentence for the operator."""
+    """The reason this program must not touch the database, in one sentence for the operator."""
 
     sentence: str
 

@@ -1,4 +1,5 @@
-"""Which rows follow from a fact: runs, transcript, state. Pure, so that the tables can be rebuilt from the log."""
+"""Compute the rows that follow from a fact: runs, transcript, state. Pure, so that tables can be rebuilt from the
+log."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -100,7 +101,6 @@ class RunProjection:
         return (LeftBehindRow(self.session.session_id, int(replaces), last),) if replaces else ()
 
     def _event_item(self, seq: int, fact: Fact, event: Mapping[str, Any]) -> TranscriptRow:
-        """What happened, as the conversation tells it: nobody's words."""
         text = str(fact.payload["text"] or event["event_type"])
         return self._item(seq, fact, "system", "system", text, _encode(event), f"{fact.turn_id}.0")
 
@@ -164,7 +164,7 @@ class RunProjection:
         return (self._item(seq, fact, "tool", "tool_result", text, _encode(data), f"{fact.turn_id}.{seq}"),)
 
     def supplied(self, seq: int, fact: Fact) -> tuple[Row, ...]:
-        """What a client brought along: an item like those that agents make, under a name of its own."""
+        """Make the item of a message that a client brought along, under its own id."""
         lost = _erased(as_object(fact.payload.get("data")))
         marks = _encode({"message_id": fact.metadata.get("message_id"), "client_supplied": True, **lost})
         items = self.message(seq, fact)
@@ -283,7 +283,7 @@ def _subthread(about: Mapping[str, Any]) -> str | None:
 
 
 def _speaker(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Who did it, as far as a platform said: there is more than one person in a group."""
+    """Return the actor of a platform's event: a group has more than one person."""
     actor = as_object(event.get("actor"))
     told = {name: actor[name] for name in ("actor_type", "actor_id", "actor_name") if actor.get(name) is not None}
     return {"actor": told} if told else {}
@@ -306,7 +306,7 @@ def _erased(said: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def _shown(fact: Fact, data: Mapping[str, Any]) -> bytes:
-    """How a message is drawn, and by which compiler, beside what else is known of it."""
+    """Encode how a message is drawn, and by which compiler."""
     partial = {"partial": True} if fact.metadata.get("partial") else {}
     return _encode({**partial, "ui_schema": data["ui_schema"], "ui_compiler": data.get("ui_compiler")})
 

@@ -18,7 +18,7 @@ Row = TypeVar("Row")
 
 
 class Tables(Value, frozen=True):
-    """What one session has in the tables beside its log."""
+    """The rows of one session in the tables beside its log."""
 
     items: Mapping[int, TranscriptRow]
     runs: Mapping[str, RunRow]
@@ -56,7 +56,7 @@ def tables_of(session: SessionRow, facts: Iterable[StoredFact]) -> Tables:
 
 
 def differences(session_id: str, stored: Tables, told: Tables) -> list[Difference]:
-    """Where the tables are not what the log says, byte for byte."""
+    """Compare stored rows with those made from the log, byte for byte."""
     return [
         *(Difference(session_id, *pair) for pair in _unequal(stored.items, told.items)),
         *(Difference(session_id, *pair) for pair in _unequal(stored.runs, told.runs)),

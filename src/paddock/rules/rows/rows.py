@@ -2,8 +2,7 @@
 
 import msgspec
 
-from paddock.rules.rows.automation import AboutJobs
-from paddock.rules.rows.calendar import AboutCalendars
+from paddock.rules.rows.automation import AboutCalendars, AboutJobs
 from paddock.rules.rows.calls import Calls, ModelUsageRow
 from paddock.rules.rows.deliveries import AboutPlatforms
 from paddock.rules.rows.forgetting import Forgetting
@@ -59,7 +58,7 @@ class TranscriptRow(Value, frozen=True):
 
     @property
     def stored_bytes(self) -> int:
-        """What it takes where it is stored."""
+        """Bytes it takes in the store."""
         return len(self.content.encode()) + len(self.content_json) + len(self.metadata)
 
 
@@ -87,7 +86,7 @@ class StateRow(Value, frozen=True):
     value: bytes | None
     updated_at: float
     expected: str | None = None
-    """Write it only if the value there has this version (`rules/log/versions.py`); None writes it in any case."""
+    """Write it only if the value there has this version (`rules/log/chain.py`); None writes it in any case."""
 
 
 class ArtifactRow(Value, frozen=True):
@@ -179,12 +178,12 @@ class AuditRow(Value, frozen=True):
 
 
 class InboxRow(Value, frozen=True):
-    """What a door accepted for a session: idempotent by `key`, holding the answer given."""
+    """A request that a door accepted for a session: idempotent by `key`, with the answer given."""
 
     session_id: str
     key: str
     body_hash: bytes
-    """Salted (`rules/log/salting.py`); empty when words of the request were erased."""
+    """Salted (`rules/log/chain.py`); empty when words of the request were erased."""
     run_id: str
     created_at: float
     opened_session: bool = False
@@ -201,7 +200,7 @@ class SessionRow(Value, frozen=True):
 
 
 class UserRow(Value, frozen=True):
-    """What somebody set for themselves; written whole. None: not set."""
+    """A user's own settings; written whole. None: not set."""
 
     workspace_id: str
     user_id: str
@@ -211,7 +210,7 @@ class UserRow(Value, frozen=True):
 
 
 class FeedbackRow(Value, frozen=True):
-    """What the owner of a conversation thinks of an answer; `rating` None takes it back."""
+    """A rating of an answer by the conversation's owner; `rating` None takes it back."""
 
     session_id: str
     item_id: str
@@ -229,7 +228,7 @@ class LeftBehindRow(Value, frozen=True):
 
 
 class ThreadNameRow(Value, frozen=True):
-    """What a client calls a conversation; a user has each name once, and it goes with the conversation."""
+    """A client's name for a conversation; unique per user, deleted with the conversation."""
 
     workspace_id: str
     user_id: str
@@ -261,7 +260,7 @@ class PluginRow(Value, frozen=True):
 
 
 class KeptMemberRow(Value, frozen=True):
-    """What is kept of an agent that was removed from a session, for the day it is invited again."""
+    """State of an agent that was removed from a session, kept until it is invited again."""
 
     session_id: str
     agent_id: str
@@ -280,7 +279,7 @@ class TransactionRow(Value, frozen=True):
 
 
 class SessionDetailsRow(Value, frozen=True):
-    """What people set on a conversation. None leaves a field as it is."""
+    """Details that people set on a conversation. None leaves a field as it is."""
 
     session_id: str
     title: str | None = None
@@ -299,7 +298,7 @@ ERASED_WORDS = "This message was erased."
 
 
 def is_erased(item: TranscriptRow) -> bool:
-    """Whether the words of an item were erased on purpose."""
+    """Return true if the words of an item were erased on purpose."""
     return b'"erased":true' in item.metadata and msgspec.json.decode(item.metadata).get("erased") is True
 
 

@@ -26,18 +26,18 @@ class SessionSettled(Value, frozen=True):
 
 
 class StateMoved(Value, frozen=True):
-    """What runners know of a user, under another key. Values that are there already stay."""
+    """Move what runners keep about a user to another key. Values that are there already stay."""
 
     old_key: str
     new_key: str
 
 
-class BelongingsMoved(Value, frozen=True):
-    """What a user has beside conversations belongs to another: automations, calendar, files, time zone and language."""
+class OwnershipMoved(Value, frozen=True):
+    """Give a user's automations, calendar, files, time zone and language to another user."""
 
     workspace_id: str
     from_user: str
     to_user: str
 
 
-Moving = SessionMoved | SessionSettled | StateMoved | BelongingsMoved
+Moving = SessionMoved | SessionSettled | StateMoved | OwnershipMoved

@@ -1,4 +1,4 @@
-"""What a runner is told when a run starts: the `AgentRunContext` of the protocol, as a plain value. Pure.
+"""Build the `AgentRunContext` of the protocol that a runner gets when a run starts. Pure.
 
 The part that is the same for every run of an agent is computed once; history is never part of it.
 """
@@ -25,7 +25,7 @@ from paddock.rules.log.places import Place, cursor_of
 from paddock.rules.rows.rows import View
 from paddock.rules.run.events import MESSAGE, RunEvent, actor_of, is_large, subject_of
 from paddock.rules.schedule.time_zones import LAST_RESORT, device_zone
-from paddock.rules.session.mentions import SIGNS, without_mention
+from paddock.rules.session.routing import SIGNS, without_mention
 from paddock.rules.values import Value, nothing, replace
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -37,7 +37,7 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class AgentExtras(Value, frozen=True):
-    """What an agent's owner set besides policy and config, as far as a run is told of it."""
+    """Settings of an agent besides policy and config that its runs see."""
 
     skills: tuple[Mapping[str, Any], ...] = ()
     mcp: tuple[Mapping[str, Any], ...] = ()
@@ -62,7 +62,7 @@ NO_EXTRAS = AgentExtras()
 
 
 class ResolvedAgent(Value, frozen=True):
-    """What every run of one agent shares, until its configuration changes."""
+    """Everything that the runs of one agent share until its configuration changes."""
 
     allowance: Allowance
     config: Mapping[str, Any]
@@ -147,7 +147,7 @@ def resolved_agent(
 
 
 def with_tools(part: ResolvedAgent, names: Iterable[str]) -> ResolvedAgent:
-    """The same agent with only these of its tools: whoever asks for a run may ask for less, never for more."""
+    """Reduce an agent to these of its tools: a caller may ask for less, never for more."""
     wanted = frozenset(names)
     allowed = replace(part.allowance, tools={name: can for name, can in part.allowance.tools.items() if name in wanted})
     tools = [tool for tool in part.resources["tools"] if tool["tool_name"] in wanted]
@@ -300,7 +300,6 @@ def _without_large_data(event: dict[str, Any], given: RunEvent, raw_ref: str) ->
 
 
 def _tell_more(context: dict[str, Any], event: RunEvent) -> None:
-    """What only some events have."""
     if not context["input"]["text"]:
         del context["input"]["text"]
     for name in ("source_event_type", "raw_ref"):
@@ -344,7 +343,7 @@ def _time_zone(part: ResolvedAgent, given: RunInput) -> str:
 
 
 def shows_frontend_tools(part: ResolvedAgent, given: RunInput) -> bool:
-    """What the agent's owner says; else the AG-UI door shows them, because its clients expect it, and others do not."""
+    """Return the owner's setting; unset, only the AG-UI door shows client tools, because its clients expect it."""
     wanted = part.extras.frontend_tools
     return given.door == "ag-ui" if wanted is None else wanted
 

@@ -1,4 +1,4 @@
-"""What the native door takes for a run: one table of rules, the first that fails answers. Pure.
+"""Validate the native door's run input: one table of rules, the first that fails answers. Pure.
 
 Strict on purpose: what is not valid is refused with the sentence the table gives for it, never repaired. Both spellings
 of a field, camelCase and snake_case, are read everywhere but inside `forwardedProps`; both at once must agree. Which
@@ -29,7 +29,7 @@ from paddock.rules.run.input_shapes import (
     require,
     snake,
 )
-from paddock.rules.schedule.client_time import PARTS, Part
+from paddock.rules.schedule.time_zones import PARTS, Part
 
 _TOKEN = re.compile(rb'"(?:[^"\\\r\n]++|\\[^\r\n])*+(")?|[,\[{]')
 _BEFORE_VALUE = frozenset({b",", b"[", b"{"})
@@ -71,7 +71,7 @@ class NativeInput:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a request is refused."""
+    """The refusal of a request."""
 
     code: ErrorCode
     message: str
@@ -81,7 +81,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What the rules have to ask about, for it is not in the request."""
+    """Questions that the rules ask because the answer is not in the request."""
 
     is_time_zone: Callable[[str], bool]
     is_job_thread: Callable[[str], bool] = lambda _thread_id: False
@@ -90,14 +90,26 @@ class World:
 
 def read_run_input(body: bytes, world: World) -> NativeInput | Problem:
     """The request, or the first rule it breaks."""
-    draft = _Draft(body)
-    try:
-        for rule in RULES:
-            if not rule.holds(draft, world):
-                return Problem(rule.code, rule.sentence, draft.reason)
-    except InvalidInputError as error:
-        return Problem(ErrorCode.INVALID_ARGUMENT, str(error))
-    return draft.accepted()
+    return RunInputReader(body).read(world)
+
+
+class RunInputReader:
+    """Reads a request rule by rule. Read again, it goes on at the rule that was broken: the world may know more now."""
+
+    def __init__(self, body: bytes) -> None:
+        self._draft = _Draft(body)
+        self._held = 0
+
+    def read(self, world: World) -> NativeInput | Problem:
+        draft = self._draft
+        try:
+            for rule in RULES[self._held :]:
+                if not rule.holds(draft, world):
+                    return Problem(rule.code, rule.sentence, draft.reason)
+                self._held += 1
+        except InvalidInputError as error:
+            return Problem(ErrorCode.INVALID_ARGUMENT, str(error))
+        return draft.accepted()
 
 
 def with_attachments(given: NativeInput, blocks: Sequence[Mapping[str, Any]]) -> NativeInput:
@@ -126,7 +138,7 @@ def decode_object(body: bytes, name: str) -> Json:
 
 
 def holds_more_values(body: bytes, most: int) -> bool:
-    """Whether a body of JSON has more than `most` values, counted before any is made. Not exact for what is no JSON.
+    """Return true if a JSON body has more than `most` values, counted before any is made. Not exact for invalid JSON.
 
     Making, keeping and sending on a value takes far longer than a letter of text, so both are bounded.
     """
@@ -147,7 +159,7 @@ class JsonValues:
         self._values, self._open_text = 0, b""
 
     def feed(self, piece: bytes) -> bool:
-        """Whether there are more than the most by now."""
+        """Count the values in one more piece; return true once there are more than the most."""
         given, self._open_text = self._open_text + piece, b""
         for found in _TOKEN.finditer(given):  # commas in texts are no values
             if found[0] in _BEFORE_VALUE:
@@ -272,7 +284,7 @@ def _forwarded_props(draft: _Draft, world: World) -> bool:
 
 
 def _unknown_props(props: Json) -> str:
-    """What forwardedProps must not have, in words; empty when all is known."""
+    """Return the sentence that refuses unknown forwardedProps; empty when all are known."""
     unknown = [name for name in props if name not in ("runtime_mode", "client_time")]
     if unknown:
         named = ", ".join(name[:64] for name in unknown[:5])
@@ -345,7 +357,7 @@ Holds = Callable[[_Draft, World], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class InputRule:
     """One rule: what must hold, and what is said when it does not. A step without a sentence only reads on; what
     has the wrong shape is refused where it is read, in words of its own."""
 
@@ -354,22 +366,22 @@ class Rule:
     code: ErrorCode = ErrorCode.INVALID_ARGUMENT
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(_size, TOO_LARGE, ErrorCode.PAYLOAD_TOO_LARGE),
-    Rule(_json),
-    Rule(_thread_id, "threadId must be a valid UUID"),
-    Rule(_run_id, "runId exceeds length limit"),
-    Rule(_messages, "RunAgentInput.messages exceeds limit"),
-    Rule(_user_text, "RunAgentInput user message text exceeds limit"),
-    Rule(_forwarded_props, "invalid RunAgentInput.forwardedProps"),
-    Rule(_one_user, "RunAgentInput.messages must contain exactly one user message"),
-    Rule(_user_first, "RunAgentInput.messages[0].role must be user"),
-    Rule(_image_types, "binary content requires image mimeType"),
-    Rule(_urls, "binary content requires url"),
-    Rule(_no_data, "binary content data is not allowed"),
-    Rule(_few_attachments, "Too many attachments"),
-    *(Rule(_client_time(part), f"invalid client_time.{part.name}") for part in PARTS),
-    Rule(_optional_fields),
+RULES: tuple[InputRule, ...] = (
+    InputRule(_size, TOO_LARGE, ErrorCode.PAYLOAD_TOO_LARGE),
+    InputRule(_json),
+    InputRule(_thread_id, "threadId must be a valid UUID"),
+    InputRule(_run_id, "runId exceeds length limit"),
+    InputRule(_messages, "RunAgentInput.messages exceeds limit"),
+    InputRule(_user_text, "RunAgentInput user message text exceeds limit"),
+    InputRule(_forwarded_props, "invalid RunAgentInput.forwardedProps"),
+    InputRule(_one_user, "RunAgentInput.messages must contain exactly one user message"),
+    InputRule(_user_first, "RunAgentInput.messages[0].role must be user"),
+    InputRule(_image_types, "binary content requires image mimeType"),
+    InputRule(_urls, "binary content requires url"),
+    InputRule(_no_data, "binary content data is not allowed"),
+    InputRule(_few_attachments, "Too many attachments"),
+    *(InputRule(_client_time(part), f"invalid client_time.{part.name}") for part in PARTS),
+    InputRule(_optional_fields),
 )
 """In this order; the first that fails answers. What is left is `NOT_SIGNED`: it takes a look at what we keep."""
 

@@ -1,4 +1,4 @@
-"""What a run left open when it ended: calls that its client answers, and questions for a person. Pure."""
+"""Calls and questions that a run left open when it ended, for its client or a person to answer. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""What one turn has said so far: results become outputs for the session, pieces become finished messages.
+"""Collect the output of one turn: results become outputs for the session, pieces become finished messages.
 
 Runners send pieces without ids; here each message gets its id, its range of numbers in the log and the lengths of its
 pieces, so that the pieces can be dropped from the log once the message is whole and a reader in the middle still finds
@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from paddock.rules.log.chain import StoredFact
-from paddock.rules.run.results import Result
+from paddock.rules.run.results import SHAPES, Result
 from paddock.rules.session.facts import Fact
 from paddock.rules.session.messages import OutputReceived, RunFailed
 
@@ -24,7 +24,7 @@ MAX_STEPS = 32
 """Stages open at once; the host keeps no more in mind."""
 MAX_CODE, MAX_REASON = 100, 2000
 """Characters of what a run failed of. It is told in lists of runs, so it is a sentence and no document."""
-KNOWN_TYPES = PASSED_ON | STEPS | {"message.delta", "message.completed", "run.completed", "run.failed"}
+KNOWN_TYPES = frozenset(SHAPES)
 
 
 def text_of(content: object) -> str:
@@ -105,7 +105,7 @@ class Collected(msgspec.Struct):
         return out
 
     def _contains(self, result: Result, pieces: list[str], before: list[Result]) -> bool:
-        """Whether this result is the whole message that the pieces belong to."""
+        """Return true if this result is the whole message that the pieces belong to."""
         message = as_object(result.data.get("message"))
         if result.type not in {"message.completed", "run.completed"} or not message:
             return False
@@ -121,7 +121,7 @@ class Collected(msgspec.Struct):
             self.message_id = fact.metadata["message_id"]
 
     def remember(self, stored: StoredFact) -> None:
-        """The same from the log, when a new owner takes over a turn in the middle."""
+        """Restore from a stored fact, when a new owner takes over a turn in the middle."""
         metadata = stored.read_metadata()
         if stored.is_delta:
             if metadata.get("opens"):

@@ -1,4 +1,4 @@
-"""When a runner process dies: start it again, or leave it down, and for whom? Pure; the supervisor obeys.
+"""Decide what follows a failure: restart a dead runner process or leave it down, ask a model again or not. Pure.
 
 A process is shared by many workspaces, and nobody can tell whose run made it crash. So a crash counts against every
 workspace that had a run in it, and each of them gets a process of its own for a while: the next crash is then surely
@@ -71,7 +71,7 @@ def apart_for(failures: Iterable[Failure], workspace: str, *, now: float) -> flo
 
 
 def _left(exits: Sequence[float], now: float) -> RestartAfter | LeaveDown:
-    """What is left, now, of the wait that the last of these failures began."""
+    """Return the rest of the wait that the last of these failures began."""
     if not exits:
         return RestartAfter(0)
     verdict = after_exit(exits, now=exits[-1])
@@ -99,3 +99,21 @@ def left_down_for(failures: Sequence[Failure], *, now: float, limit: int = 5) ->
             of_each.setdefault(workspace, []).append(each.at)
     often = {name: sorted(starts + at) for name, at in of_each.items() if len(starts) + len(at) > limit}
     return sorted(name for name, at in often.items() if isinstance(_left(at, now), LeaveDown))
+
+
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 10.0
+
+
+def pause_before(attempt: int, *, retries: int, asked_for: float | None, seconds_left: float) -> float | None:
+    """Seconds to wait before attempt number `attempt` + 1 (the first is 0); None: give up.
+
+    Waits double from half a second; a provider that says how long to wait is obeyed up to ten seconds. No wait is
+    begun that the run would not live to see the end of.
+    """
+    if attempt >= retries:
+        return None
+    pause = FIRST_PAUSE * 2**attempt if asked_for is None else asked_for
+    if pause > LONGEST_PAUSE or pause >= seconds_left:
+        return None
+    return pause

@@ -1,4 +1,4 @@
-"""What a runner says during a run, as the hot path reads it, and which of it is well formed. Pure.
+"""Results of a runner as the hot path reads them, and the checks of their form. Pure.
 
 The same shape as `paddock_sdk.protocol.results.AgentRunResult`; a test proves that both read the same.
 """
@@ -29,7 +29,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """Why a result ends its run: it cannot be read as what it says it is."""
+    """The reason a malformed result ends its run."""
 
     code: str
     message: str

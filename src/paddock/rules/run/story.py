@@ -1,4 +1,4 @@
-"""What is on record about a run as entries on one time line: facts, decisions, calls, files. Pure.
+"""Entries on one time line of everything on record about a run: facts, decisions, calls, files. Pure.
 
 Values that a runner keeps in state are never told, only that they changed. Reasons of decisions are for administrators.
 """
@@ -32,7 +32,7 @@ class Chapter(Value, frozen=True):
 
 
 def happened(facts: Iterable[StoredFact]) -> list[Chapter]:
-    """What was said and done; pieces of messages are left to the message they became."""
+    """List messages and events; pieces of messages are left to the message they became."""
     return [_fact(fact) for fact in facts if not fact.is_delta]
 
 
@@ -68,7 +68,7 @@ def decided(rows: Iterable[AuditRow], *, with_reasons: bool) -> list[Chapter]:
 
 
 def states_changed(rows: Iterable[AuditRow]) -> list[Chapter]:
-    """What a run kept or dropped by host calls; results that do the same are among the facts."""
+    """List state changes made by host calls; results that do the same are among the facts."""
     return [
         Chapter(row.time, "state", row.action, detail={"resource": row.resource, "scope": row.scope})
         for row in rows

@@ -1,4 +1,4 @@
-"""What a run may do, told as tools: a name, a schema, and the host call behind it. Pure; MCP is only how it is said.
+"""Tools for programs that speak MCP: a name, a schema, and the host call behind each. Pure.
 
 A program that speaks MCP and not our protocol gets the run's grant this way and no other: granted tools under their own
 names, and some host calls under short ones. Which is answered at all is decided by the gate, call by call.
@@ -136,7 +136,7 @@ OFFERS: Final[Mapping[str, _Offer]] = MappingProxyType(
 
 
 def run_tools(part: ResolvedAgent, grant: Grant) -> dict[str, RunTool]:
-    """All tools of a run, by name: exactly its grant."""
+    """Return the tools of a run by name: exactly its grant."""
     granted = {tool["tool_name"]: tool for tool in part.resources["tools"] if "call" in tool["operations"]}
     tools = {name: _granted(name, tool, part.read_only_tools) for name, tool in granted.items()}
     for name, offer in OFFERS.items():

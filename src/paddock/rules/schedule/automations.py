@@ -32,7 +32,7 @@ class Job(Value, frozen=True):
         return Schedule(self.kind, self.text, self.starts_at)
 
     def params(self) -> Mapping[str, Any]:
-        """What a run of it is told beside its input, in the place where other runs find what their client sent."""
+        """Parameters of a run of the job, in the place where other runs find their client's."""
         told: dict[str, Any] = {"forwardedProps": {"runtime_mode": MODE}}
         return told | ({"context": [dict(one) for one in self.context]} if self.context else {})
 

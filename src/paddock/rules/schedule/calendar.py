@@ -36,7 +36,7 @@ class CalendarError(ValueError):
     """An event that means nothing. The text is a sentence for whoever wrote it."""
 
 
-class Event(Value, frozen=True):
+class CalendarEvent(Value, frozen=True):
     """An event as it is kept. `start` and `end` are days, the last one included, or times on the wall."""
 
     title: str
@@ -58,7 +58,7 @@ class Occurrence(Value, frozen=True):
     """One time that an event takes place; `start` and `end` as in the event, the moments as everywhere."""
 
     event_id: str
-    event: Event
+    event: CalendarEvent
     start: str
     end: str
     starts_at: float
@@ -66,18 +66,18 @@ class Occurrence(Value, frozen=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Event).decode
+_decode = msgspec.json.Decoder(CalendarEvent).decode
 
 
-def to_body(event: Event) -> bytes:
+def to_body(event: CalendarEvent) -> bytes:
     return _encode(event)
 
 
-def from_body(body: bytes) -> Event:
+def from_body(body: bytes) -> CalendarEvent:
     return _decode(body)
 
 
-def check_event(event: Event, zone: tzinfo) -> Event:
+def check_event(event: CalendarEvent, zone: tzinfo) -> CalendarEvent:
     """The event, with an end. Raises CalendarError with what is wrong and what to write instead."""
     _check_texts(event)
     start = read_wall("start", event.start)
@@ -94,7 +94,7 @@ def check_event(event: Event, zone: tzinfo) -> Event:
     return _with_rule(whole, start, zone) if whole.rrule else whole
 
 
-def _check_texts(event: Event) -> None:
+def _check_texts(event: CalendarEvent) -> None:
     if not event.title.strip():
         raise CalendarError("an event needs a title")
     for name, most in (("title", MAX_TITLE), ("location", MAX_LOCATION), ("description", MAX_DESCRIPTION)):
@@ -119,13 +119,13 @@ def read_wall(name: str, text: str) -> datetime:
     return wall
 
 
-def _with_end(event: Event, start: datetime, zone: tzinfo) -> Event:
+def _with_end(event: CalendarEvent, start: datetime, zone: tzinfo) -> CalendarEvent:
     hour = datetime.fromtimestamp(_moment(start, zone) + _ONE_HOUR, zone)  # not on the wall: it may skip or repeat one
     end = event.start if event.all_day else _text(hour)
     return msgspec.structs.replace(event, end=end)
 
 
-def _with_rule(event: Event, start: datetime, zone: tzinfo) -> Event:
+def _with_rule(event: CalendarEvent, start: datetime, zone: tzinfo) -> CalendarEvent:
     """The event, with its rule as we write rules."""
     if len(event.rrule) > MAX_TEXT:
         raise CalendarError(f"rrule may have at most {MAX_TEXT} characters")
@@ -152,7 +152,7 @@ def _check_frequency(frequency: str, text: str) -> None:
 # --- when -------------------------------------------------------------------------------------------------------------
 
 
-def occurrences(event_id: str, event: Event, zone: tzinfo, since: float, until: float) -> Iterator[Occurrence]:
+def occurrences(event_id: str, event: CalendarEvent, zone: tzinfo, since: float, until: float) -> Iterator[Occurrence]:
     """Those that take place between two moments, in order."""
     length = _length(event, zone)
     for start in _starts(event, zone, since, until):
@@ -163,19 +163,19 @@ def occurrences(event_id: str, event: Event, zone: tzinfo, since: float, until: 
             yield one
 
 
-def span(event: Event, zone: tzinfo) -> tuple[float, float]:
-    """When the first occurrence begins and ends."""
+def span(event: CalendarEvent, zone: tzinfo) -> tuple[float, float]:
+    """Return start and end of the first occurrence."""
     first = _occurrence("", event, zone, datetime.fromisoformat(event.start), _length(event, zone))
     return first.starts_at, first.ends_at
 
 
-def _length(event: Event, zone: tzinfo) -> timedelta:
+def _length(event: CalendarEvent, zone: tzinfo) -> timedelta:
     """Whole days on the wall; else time that passes, the same for each occurrence, also when clocks change."""
     first, last = datetime.fromisoformat(event.start), datetime.fromisoformat(event.end)
     return last - first if event.all_day else timedelta(seconds=_moment(last, zone) - _moment(first, zone))
 
 
-def _starts(event: Event, zone: tzinfo, since: float, until: float) -> Iterator[datetime]:
+def _starts(event: CalendarEvent, zone: tzinfo, since: float, until: float) -> Iterator[datetime]:
     first = datetime.fromisoformat(event.start)
     if not event.rrule:
         return iter((first,))
@@ -192,7 +192,7 @@ def _until(found: Iterator[datetime], ended: datetime) -> Iterator[datetime]:
         yield wall
 
 
-def _occurrence(event_id: str, event: Event, zone: tzinfo, start: datetime, length: timedelta) -> Occurrence:
+def _occurrence(event_id: str, event: CalendarEvent, zone: tzinfo, start: datetime, length: timedelta) -> Occurrence:
     if event.all_day:
         first, last = start.date(), (start + length).date()
         moments_of = day_start(first, zone), day_start(last + _ONE_DAY, zone)
@@ -203,7 +203,7 @@ def _occurrence(event_id: str, event: Event, zone: tzinfo, start: datetime, leng
     return Occurrence(event_id, event, shown_start, shown_end, starts_at, ends_at)
 
 
-def until_of(event: Event, zone: tzinfo) -> date | float | None:
+def until_of(event: CalendarEvent, zone: tzinfo) -> date | float | None:
     """The last day, or for an event with a time the last moment, that its rule names."""
     until = read_rule(event.rrule, zone).until
     if until is None:

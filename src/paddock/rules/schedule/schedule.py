@@ -1,4 +1,4 @@
-"""When a job is due: a cron line or an RRULE in a time zone, and what fell due while nobody looked.
+"""Compute when a job is due: a cron line or an RRULE in a time zone, and ticks that were missed.
 
 Pure: zones and moments come in as values. People mean the clock on their wall, so a tick is a wall time; how that
 becomes a moment when clocks are changed is decided here, once, for cron lines and rules alike: a time that is skipped
@@ -79,7 +79,7 @@ class ScheduleError(ValueError):
 
 
 class Schedule(Value, frozen=True):
-    """When a job is due. An RRULE counts from `starts_at`; a cron line only begins then."""
+    """A cron line or RRULE. An RRULE counts from `starts_at`; a cron line only begins then."""
 
     kind: Kind
     text: str
@@ -87,7 +87,7 @@ class Schedule(Value, frozen=True):
 
 
 class Due(Value, frozen=True):
-    """What follows from a tick that has come: perhaps one to fire, perhaps a stretch that was missed, and the next."""
+    """The outcome of a tick: one to fire, a stretch that was missed, and the next."""
 
     fire: float | None
     skipped: tuple[float, float] | None
@@ -139,7 +139,7 @@ def _last_from(schedule: Schedule, zone: tzinfo, found: float, until: float) -> 
 
 
 def due(schedule: Schedule, zone: tzinfo, pending: float, now: float, missed: Missed) -> Due:
-    """What to do about a tick that has come. At most one is fired, however many were missed."""
+    """Decide about a tick that has come. At most one is fired, however many were missed."""
     latest = latest_tick(schedule, zone, pending, now)
     if latest is None:  # the schedule was changed under it
         return Due(None, None, next_tick(schedule, zone, now))
@@ -271,14 +271,14 @@ def _earliest(walls: Iterator[datetime], zone: tzinfo, after: float, *, every: b
 
 
 def _changed(zone: tzinfo, moment: float) -> timedelta:
-    """How far wall times may be out of order around a moment: not at all where no clock is changed."""
+    """Return how far wall times may be out of order around a moment: zero where no clock changes."""
     day = _LOOK_BACK.total_seconds()
     offsets = {datetime.fromtimestamp(at, zone).utcoffset() for at in (moment - day, moment, moment + day)}
     return _LOOK_BACK if len(offsets) > 1 else timedelta()
 
 
 def wall_time(moment: float, zone: tzinfo) -> datetime:
-    """What the clock on the wall shows, to the minute."""
+    """Return the local wall time, to the minute."""
     return datetime.fromtimestamp(moment, zone).replace(tzinfo=None, second=0, microsecond=0)
 
 
@@ -321,7 +321,7 @@ def _spelled_out(text: str, frequency: str, start: datetime) -> str:
 
 @lru_cache(maxsize=1024)
 def _ever_comes(text: str, frequency: str, interval: int, start: datetime) -> bool:
-    """Whether a rule has a tick within many periods, looked at one by one."""
+    """Return true if a rule has a tick within many periods, tried one by one."""
     given = _parts(text) | {"INTERVAL": str(_ONE_PERIOD)}
     one = ";".join(f"{name}={value}" for name, value in given.items())
     for number in range(_PERIODS[frequency]):

@@ -1,11 +1,13 @@
-"""How a document is cut into the passages that are searched and cited. Pure: sections in, chunks with their places out.
+"""Cut documents into the passages that are searched and cited. Pure: sections in, chunks with their places out.
 
 A chunk never crosses a section, ends where a paragraph, a sentence or at least a word ends, and is exactly the stretch
 of the document's text that its place names.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import PurePath
 
 from paddock.rules.values import Value
 
@@ -44,7 +46,7 @@ def document_text(sections: Sequence[Section]) -> str:
 
 
 def chunks_of(sections: Sequence[Section]) -> list[Chunk]:
-    """All passages of a document, in order. Blank sections give none."""
+    """Return the passages of a document, in order. Blank sections give none."""
     chunks: list[Chunk] = []
     offset = 0
     for section in sections:
@@ -76,9 +78,28 @@ def _end(text: str, start: int) -> int:
 
 
 def _begin_again(text: str, end: int) -> int:
-    """Where the next chunk begins: after a sentence or a word close before the end."""
+    """Return where the next chunk begins: after a sentence or a word close before the end."""
     for kind in _BREAKS[1:]:
         found = kind.search(text, end - OVERLAP_CHARS, end - 1)
         if found:
             return found.end()
     return end
+
+
+def document_names(files: Sequence[PurePath], known: Collection[str]) -> list[str]:
+    """One name for each file, in their order; `known` are the names that the base has."""
+    there, called = frozenset(known), defaultdict[str, set[PurePath]](set)
+    for path in files:
+        called[path.name].add(path)
+    return [_name(path, called[path.name] - {path}, there) for path in files]
+
+
+def _name(path: PurePath, namesakes: Collection[PurePath], known: Collection[str]) -> str:
+    taken = {tail for one in namesakes for tail in _tails(one)}
+    free = [tail for tail in _tails(path) if tail not in taken] or [path.as_posix()]
+    return next((tail for tail in reversed(free) if tail in known), free[0])
+
+
+def _tails(path: PurePath) -> list[str]:
+    """The name, then with its directory, and so on up to the whole path."""
+    return [PurePath(*path.parts[-length:]).as_posix() for length in range(1, len(path.parts) + 1)]

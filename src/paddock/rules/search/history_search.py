@@ -1,4 +1,4 @@
-"""What a search of the transcript asks for: words and filters, read from what a runner sent. Pure; stores answer it."""
+"""Queries of a transcript search: words and filters, read from a runner's request. Pure; stores answer them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice

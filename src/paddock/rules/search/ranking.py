@@ -1,6 +1,4 @@
-"""Which passage answers best: BM25 over tokens, and how two rankings become one. Pure; databases have their own BM25,
-and this one is for the store that has none.
-"""
+"""Rank passages by BM25 over tokens, and merge two rankings. Pure; for the store that has no BM25 of its own."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence

@@ -74,7 +74,8 @@ def titled(summary: SessionSummary, phrases: Sequence[Phrase]) -> bool:
 
 
 def owner_mark(workspace_id: str, user_id: str) -> str:
-    """What every indexed text of a user carries. In a text the sign stands alone, so no text can have it."""
+    """Return the token that marks every indexed text of a user. No text can contain it, because there `@` stands
+    alone."""
     return "@" + blake2b(f"{workspace_id}\0{user_id}".encode(errors="surrogatepass"), digest_size=12).hexdigest()
 
 
@@ -107,7 +108,7 @@ def _start(line: str, hit: int) -> int:
 
 
 def _spans(line: str, phrases: Sequence[Phrase]) -> list[tuple[int, int]]:
-    """Where the tokens of the phrases stand, in order, none overlapping."""
+    """Return where the tokens of the phrases stand, in order, without overlaps."""
     folded, places = _places(line)
     found = sorted(
         (places[match.start()], places[match.end() - 1] + 1)

@@ -1,4 +1,4 @@
-"""How text is cut into the pieces that are searched for: one tokenizer for every store, so that all answer the same.
+"""Cut text into search tokens: one tokenizer for every store, so that all give equal answers.
 
 Scripts written without spaces (Chinese, Japanese, Korean, Thai, ...) become overlapping pairs of characters, and the
 last character of each run once more alone, so that every stretch of them can be found, a single character too. Other
@@ -54,7 +54,7 @@ def tokens_of(text: str) -> list[str]:
 
 
 def phrases_of(query: str) -> tuple[Phrase, ...]:
-    """What a text must contain to answer the query: every one of these, in any order.
+    """Return the phrases that a matching text must contain, in any order.
 
     Nothing in a query is an operator. What stands together must be found together; spaces separate. A query of
     nothing but punctuation has no phrases, and nothing answers it.
@@ -153,3 +153,16 @@ def _stands_in(tokens: Sequence[str], phrase: Phrase) -> bool:
         if (end == last or (phrase.prefix and end.startswith(last))) and list(tokens[at : at + width]) == first:
             return True
     return False
+
+
+LAST = 0x10FFFF
+_SURROGATES = range(0xD800, 0xE000)
+
+
+def after_prefix(prefix: str) -> str | None:
+    """The first text after all that begin with `prefix`; None when nothing comes after them."""
+    kept = prefix.rstrip(chr(LAST))
+    if not kept:
+        return None
+    following = ord(kept[-1]) + 1
+    return kept[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)

@@ -3,11 +3,11 @@
 from typing import Any
 
 from paddock.rules.session import wording
+from paddock.rules.session.chains import end_turn
 from paddock.rules.session.commands import AwaitCancelAck, CancelRun, Command, EndRun, ForceStop
 from paddock.rules.session.decision import Decision, ignored
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import CancelAcknowledged, CancelRequested, CancelTimedOut
-from paddock.rules.session.onward import end_turn
 from paddock.rules.session.state import QueuedTurn, SessionState, Turn
 
 

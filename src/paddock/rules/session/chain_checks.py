@@ -1,20 +1,53 @@
-"""What must be true of members, handovers, opening and closing in every step. Checks; never repairs."""
+"""Invariants of members, handovers, opening and closing. Checks; never repairs."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from paddock.rules.cluster.leases import WHY
 from paddock.rules.session.commands import StartRun
-from paddock.rules.session.facts import Event, Target
+from paddock.rules.session.decision import Decision
+from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import (
     ConfirmTimedOut,
     HandoverAnswered,
     ManagerReplied,
     ManagerTimedOut,
+    Message,
     RunFailed,
     UserInput,
 )
-from paddock.rules.session.observed import Step, hands_over
-from paddock.rules.session.state import Pending, Transaction
+from paddock.rules.session.state import Pending, SessionState, Transaction, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    before: SessionState
+    message: Message
+    decision: Decision
+    after: SessionState
+    alive: frozenset[str]
+    """Turns that this step may speak of: not ended before it, or admitted by it."""
+    ends: tuple[tuple[str, str], ...]
+    """(turn, status) of every fact that ends a turn, in order."""
+
+    def ended(self, turn_id: str, status: str) -> bool:
+        return (turn_id, status) in self.ends
+
+    @property
+    def addressed(self) -> Turn | None:
+        """The live turn, when the message is about it."""
+        turn = self.before.turn
+        return turn if turn is not None and getattr(self.message, "turn_id", None) == turn.turn_id else None
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """The transaction that the message answers, as it was before."""
+        return self.before.transaction(getattr(self.message, "tx_id", None))
+
+
+def hands_over(fact: Fact) -> bool:
+    return fact.subtype == "HANDOVER_CONTEXT"
+
 
 _OPENING = frozenset({"SESSION_OPEN", "REQUEST_SESSION_OPEN", "SESSION_OPENED", "SESSION_FAILED"})
 
@@ -110,7 +143,7 @@ def _transactions_end_on_record(step: Step) -> Iterator[str]:
 
 
 def _answers_are_heard(step: Step) -> Iterator[str]:
-    """What a transaction waited for takes it on; a timeout is an answer too."""
+    """The awaited answer continues its transaction; a timeout is an answer too."""
     transaction, message = step.transaction, step.message
     if transaction is None:
         return

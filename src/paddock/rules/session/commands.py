@@ -1,4 +1,4 @@
-"""What the session asks the host to do. Requests only; the host performs them after the facts are on record."""
+"""Commands of the session to the host. Requests only; the host performs them after the facts are on record."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -9,7 +9,7 @@ RunEnd = Literal["completed", "failed", "cancelled"]
 
 
 class SessionTimeouts(Value, frozen=True):
-    """How many seconds the host waits for what a session awaits."""
+    """Seconds that the host waits for each answer that a session awaits."""
 
     input_ack: float = 5.0
     cancel_ack: float = 2.5

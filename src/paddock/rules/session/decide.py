@@ -6,7 +6,7 @@ Each kind of message has one handler; this table is all there is to know about w
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paddock.rules.session import cancel, handover, members, onward, opening, turns
+from paddock.rules.session import cancel, chains, handover, members, opening, turns
 from paddock.rules.session.decision import Decision, Note
 from paddock.rules.session.evolve import evolve
 from paddock.rules.session.messages import (
@@ -48,7 +48,7 @@ _HANDLERS: Mapping[type[Any], Callable[[SessionState, Any], Decision]] = {
     CancelAcknowledged: cancel.acknowledge_cancel,
     CancelTimedOut: cancel.cancel_timed_out,
     SteeringTaken: turns.take_steering,
-    LineResumed: onward.resume_line,
+    LineResumed: chains.resume_line,
     SwitchRequested: members.request_switch,
     InviteRequested: members.request_invite,
     RemoveRequested: members.request_remove,

@@ -1,4 +1,4 @@
-"""What a fact makes of the state. The only place where state changes, and it never asks whether it should.
+"""Apply a fact to the session's state. The only place where state changes; nothing is decided here.
 
 Recovery folds recorded facts through here, so old history is read, never decided again. A fact without a line in the
 table changes nothing; so does a fact about a turn that is not there.
@@ -276,7 +276,7 @@ def _ended(state: SessionState, fact: Fact) -> SessionState:
 
 
 def _trimmed(state: SessionState, fact: Fact) -> SessionState:
-    """What came before is no longer in the log; the fact that says so has the state it led to."""
+    """Restore the state that the trimmed part of the log led to, from the fact that says so."""
     kept = _payload(fact).get("state")
     return convert(kept, SessionState) if kept is not None else state
 

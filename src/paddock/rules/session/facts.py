@@ -141,5 +141,5 @@ class Fact(Value, frozen=True):
 
     @property
     def ending(self) -> str | None:
-        """How the turn named by this fact ended: completed, failed or cancelled; None when it goes on."""
+        """The end of the turn named by this fact: completed, failed or cancelled; None when it goes on."""
         return ENDINGS.get((self.event, self.subtype)) if self.turn_id is not None else None

@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddock.rules.session import wording
-from paddock.rules.session.chains import handover_word, join, reject
+from paddock.rules.session.chains import go_on, handover_word, join, reject
 from paddock.rules.session.commands import AwaitConfirm
-from paddock.rules.session.decision import Decision, ignored
+from paddock.rules.session.decision import Decision, Unfolding, ignored
 from paddock.rules.session.facts import MANAGER_SENDER, Event, Fact, Target
 from paddock.rules.session.messages import ConfirmTimedOut, HandoverAnswered, HandoverRequested
-from paddock.rules.session.onward import go_on
 from paddock.rules.session.state import Pending, SessionState, Transaction, Turn
-from paddock.rules.session.unfolding import Unfolding
 
 
 def request_handover(state: SessionState, message: HandoverRequested) -> Decision:

@@ -1,4 +1,4 @@
-"""What must be true of every step, said apart from the code that makes it true. Checks; never repairs.
+"""Invariants of every step, stated apart from the code that keeps them. Checks; never repairs.
 
 `violations` looks at one step from outside: the state before, the message, what was decided, the state after. The
 explorer and the tests fail on what it finds, production counts it. Each check carries the name of its line in
@@ -7,7 +7,7 @@ docs/spec/session.md.
 
 from collections.abc import Callable, Iterator, Mapping
 
-from paddock.rules.session.chain_checks import CHAIN_CHECKS
+from paddock.rules.session.chain_checks import CHAIN_CHECKS, Step, hands_over
 from paddock.rules.session.commands import (
     AskManager,
     AwaitAck,
@@ -32,7 +32,6 @@ from paddock.rules.session.messages import (
     RunFailed,
     UserInput,
 )
-from paddock.rules.session.observed import Step, hands_over
 from paddock.rules.session.state import Pending, SessionState, Transaction, TurnStatus, Wait
 
 
@@ -69,7 +68,7 @@ def _line_stands_behind_a_turn(step: Step) -> Iterator[str]:
 
 
 def _stays_held(step: Step) -> bool:
-    """Whether the host is being stopped; or was, and nobody has gone on with what was left waiting yet."""
+    """Return true while the host is stopping, or was stopped and nobody has resumed what waits."""
     goes_on = isinstance(step.message, LineResumed | UserInput)
     return step.after.held or (step.before.left_waiting and not goes_on)
 

@@ -1,21 +1,19 @@
-"""Who is in the session, and who is active: invite, remove, switch (scenarios B, D and E)."""
+"""Members of the session and the active one: invite, remove, switch (scenarios B, D and E)."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from paddock.rules.session import wording
 from paddock.rules.session.cancel import ask_to_stop
-from paddock.rules.session.chains import join, leave, reject, request, who_is_here
-from paddock.rules.session.decision import Decision, ignored
+from paddock.rules.session.chains import go_on, join, leave, reject, request, who_is_here
+from paddock.rules.session.decision import Decision, Unfolding, ignored
 from paddock.rules.session.facts import MANAGER_SENDER, Event, Fact, Target
 from paddock.rules.session.messages import InviteRequested, RemoveRequested, SwitchRequested
-from paddock.rules.session.onward import go_on
 from paddock.rules.session.state import SessionState, Transaction
-from paddock.rules.session.unfolding import Unfolding
 
 
 def refusing_controls(state: SessionState) -> str | None:
-    """Why nothing may be asked of this session now, if so."""
+    """Return why the session takes no controls now, or None."""
     if not state.opened:
         return "session_not_open"
     if state.closed:
@@ -156,7 +154,7 @@ def agent_removed(state: SessionState, transaction: Transaction, info: Mapping[s
 def removing_failed(
     state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
 ) -> Decision:
-    """What could not be kept must not be lost: the agent is a member again."""
+    """Make the agent a member again, because its state could not be kept."""
     story = Unfolding(state)
     if answered:
         story.say(_from_manager("REMOVE_AGENT_FAILED", transaction, error, at))

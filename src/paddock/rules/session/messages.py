@@ -1,4 +1,4 @@
-"""What can happen to a session, as the host tells the rules. Past events only; nothing here decides.
+"""Messages to a session, as the host passes them to the rules. Past events only; nothing here decides.
 
 Times, ids and the configuration that matters arrive inside the message as values, so the same list of messages always
 gives the same session.
@@ -81,7 +81,7 @@ class RunFailed(Value, frozen=True):
 
 
 class RunGranted(Value, frozen=True):
-    """What the run of the live turn may do is known: its runner had to be started first to learn what it asks for."""
+    """The grant of the live turn is known: its runner had to be started first to learn what it asks for."""
 
     turn_id: str
     granted: Mapping[str, Any]
@@ -198,7 +198,7 @@ ManagerAnswer = Literal[
 
 
 class ManagerReplied(Value, frozen=True):
-    """What the session manager answered to one request. A failure's payload is its error."""
+    """The session manager answered one request. A failure's payload is its error."""
 
     tx_id: str
     answer: ManagerAnswer

@@ -5,16 +5,14 @@ from typing import Any, NamedTuple, Protocol
 
 from paddock.rules.session import wording
 from paddock.rules.session.cancel import ask_to_stop
-from paddock.rules.session.chains import reject, request
+from paddock.rules.session.chains import go_on, reject, request
 from paddock.rules.session.commands import EndRun
-from paddock.rules.session.decision import Decision, ignored
+from paddock.rules.session.decision import Decision, Unfolding, ignored
 from paddock.rules.session.facts import MANAGER_SENDER, Event, Target
 from paddock.rules.session.handover import heir_added
 from paddock.rules.session.members import adding_failed, agent_added, agent_removed, refusing_controls, removing_failed
 from paddock.rules.session.messages import CloseRequested, ManagerReplied, ManagerTimedOut, OpenRequested
-from paddock.rules.session.onward import go_on
 from paddock.rules.session.state import Pending, SessionState, Transaction
-from paddock.rules.session.unfolding import Unfolding
 
 
 def request_open(state: SessionState, message: OpenRequested) -> Decision:
@@ -108,7 +106,7 @@ class _Failed(Protocol):
 
 
 class _Answers(NamedTuple):
-    """Which answers a chain waits for, and what follows from each."""
+    """The answers a chain waits for, and the function that handles each."""
 
     done: str
     failed: str

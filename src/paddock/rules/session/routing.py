@@ -1,12 +1,59 @@
-"""Which agent answers, and how a turn gets to it: from the line to the agent, one live turn at a time."""
+"""Route a turn: a leading `@name`, the agent that answers, and the queue. One turn is live at a time."""
 
+from collections.abc import Iterable
 from typing import Any
+from unicodedata import normalize
 
 from paddock.rules.session import wording
 from paddock.rules.session.commands import AwaitAck, Command, StartRun
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import Agents, UserInput
 from paddock.rules.session.state import QueuedTurn, SessionState
+
+SIGNS = ("@", "＠")
+_BETWEEN = " \t\r\n\u3000,:，：、"
+"""What may stand between a mention and the words for whom it is."""
+_CJK = 0x2E80
+"""From here on letters are of scripts that put no space between words: none of them goes on a name of other letters."""
+
+
+def leading_mention(text: str, agents: Iterable[str]) -> str | None:
+    """Find the agent that a text begins by calling: the longest name that fits, its own spelling before another."""
+    if not text.startswith(SIGNS):
+        return None
+    said = text[1:]
+    fitting = [name for name in agents if name and _calls(said, name)]
+    longest = max(map(len, fitting), default=0)
+    fitting = [name for name in fitting if len(name) == longest]
+    exact = [name for name in fitting if said.startswith(name)]
+    found = exact or fitting
+    return found[0] if len(found) == 1 else None
+
+
+def without_mention(text: str, agent_id: str) -> str:
+    """Cut the leading mention of this agent off a text; one that says nothing else stays as it is."""
+    if leading_mention(text, [agent_id]) is None:
+        return text
+    return text[1 + len(agent_id) :].lstrip(_BETWEEN) or text
+
+
+def _calls(said: str, name: str) -> bool:
+    """Return true if a text begins with this name, in any spelling, and the name ends there."""
+    return _folded(said[: len(name)]) == _folded(name) and not _goes_on(said[len(name) :], name)
+
+
+def _folded(text: str) -> str:
+    return normalize("NFKC", text).casefold()
+
+
+def _goes_on(rest: str, name: str) -> bool:
+    """Return true if the rest continues the name: `ada` is not called by `@adam`, `@ada-2` or `@ada@example.org`."""
+    if rest[:1] == "@":
+        return True
+    letters = rest[1:] if rest[:1] in ("-", ".") else rest
+    if letters[:1] == "_":
+        return True
+    return letters[:1].isalnum() and (ord(letters[0]) < _CJK) and ord(name[-1]) < _CJK
 
 
 def route(state: SessionState, message: UserInput) -> str | None:
@@ -69,7 +116,7 @@ def _broadcast(subtype: str, turn_id: str, trace_id: str, payload: Any, at: floa
 
 
 def next_agent(state: SessionState, turn: QueuedTurn) -> str | None:
-    """Who was asked for; else whoever is active now, because the conversation may have moved on since."""
+    """Return the agent that was asked for; else the active one, because the conversation may have moved on since."""
     if turn.asked:
         return turn.agent_id
     if state.active_agent_id is not None:

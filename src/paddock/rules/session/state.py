@@ -1,5 +1,6 @@
-"""What a session is between two messages, and its bytes. Values only: facts change it, and only in `evolve.py`."""
+"""State of a session between two messages, its bytes, and the view of it that people ask for. Values only."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal
 
@@ -23,7 +24,7 @@ class Wait(StrEnum):
 
 
 class Pending(StrEnum):
-    """What a transaction waits for: the end of turns, an answer of the session manager, or a word of the user."""
+    """The event a transaction waits for: the end of turns, the session manager's answer, or the user's."""
 
     TURN_END = "TURN_END"
     MANAGER = "MANAGER"
@@ -126,7 +127,7 @@ class SessionState(Value, frozen=True):
 
     @property
     def left_waiting(self) -> bool:
-        """Whether something waits although nothing is live: an owner was stopped before it could go on with it."""
+        """True if something waits although nothing is live: an owner was stopped before it could go on."""
         if self.turn is not None:
             return False
         return bool(self.queue) or any(found.waiting is Pending.TURN_END for found in self.transactions)
@@ -144,7 +145,7 @@ class SessionState(Value, frozen=True):
         return next((found for found in self.transactions if found.tx_id == tx_id), None)
 
     def is_leaving(self, agent_id: str) -> bool:
-        """Whether this agent is being removed: from the wish to the manager's answer nothing new is sent to it."""
+        """Return true while this agent is being removed: nothing new is sent to it until the manager answers."""
         return any(found.kind == "remove_agent" and found.agent_id == agent_id for found in self.transactions)
 
     @property
@@ -166,3 +167,76 @@ def to_bytes(state: SessionState) -> bytes:
 def from_bytes(snapshot: bytes) -> SessionState:
     """Read a snapshot; no bytes mean a session nobody has opened. Fields from a later version are passed over."""
     return _decode(snapshot) if snapshot else SessionState()
+
+
+InflightStatus = Literal["QUEUED", "ROUTING", "RUNNING"]
+
+
+class Inflight(Value, frozen=True):
+    """One turn that has not ended. What it said so far is the range of the log under its `turn_id`."""
+
+    turn_id: str
+    trace_id: str
+    requested_by: str
+    target_agent_id: str
+    status: InflightStatus
+    created_at: float
+    last_output_at: float | None
+    collected_output: str
+    """Where its words are: the facts of this turn."""
+    waiting: tuple[str, ...]
+    parent_turn_id: str | None = None
+
+
+class SessionContext(Value, frozen=True):
+    active_agent_id: str | None
+    agents_in_session: tuple[str, ...]
+    speaking_agent_id: str | None
+    user_interruptible: bool
+    inflight: Mapping[str, Inflight]
+    transactions: Mapping[str, Transaction]
+    opened: bool
+    closed: bool
+
+
+def session_context(state: SessionState) -> SessionContext:
+    live = {state.turn.turn_id: _live(state.turn)} if state.turn else {}
+    return SessionContext(
+        active_agent_id=state.active_agent_id,
+        agents_in_session=state.members,
+        speaking_agent_id=state.speaking_agent_id,
+        user_interruptible=state.user_interruptible,
+        inflight={**live, **{queued.turn_id: _waiting(queued) for queued in state.queue}},
+        transactions={found.tx_id: found for found in state.transactions},
+        opened=state.opened,
+        closed=state.closed,
+    )
+
+
+def _live(turn: Turn) -> Inflight:
+    return Inflight(
+        turn_id=turn.turn_id,
+        trace_id=turn.trace_id,
+        requested_by=turn.requested_by,
+        target_agent_id=turn.agent_id,
+        status=turn.status.value,
+        created_at=turn.created_at,
+        last_output_at=turn.last_output_at,
+        collected_output=turn.turn_id,
+        waiting=tuple(wait.value for wait in turn.waiting),
+        parent_turn_id=turn.parent_turn_id,
+    )
+
+
+def _waiting(turn: QueuedTurn) -> Inflight:
+    return Inflight(
+        turn_id=turn.turn_id,
+        trace_id=turn.trace_id,
+        requested_by=turn.requested_by,
+        target_agent_id=turn.agent_id,
+        status="QUEUED",
+        created_at=turn.created_at,
+        last_output_at=None,
+        collected_output=turn.turn_id,
+        waiting=(),
+    )

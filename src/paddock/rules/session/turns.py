@@ -5,9 +5,9 @@ from typing import Any
 from paddock.rules.cluster.leases import WHY
 from paddock.rules.session import wording
 from paddock.rules.session.cancel import ask_to_stop, stopped, tell_agent_to_stop
-from paddock.rules.session.chains import not_in_session
+from paddock.rules.session.chains import end_turn, go_on, not_in_session
 from paddock.rules.session.commands import CancelRun, Command, EndRun, OfferSteering
-from paddock.rules.session.decision import Decision, ignored
+from paddock.rules.session.decision import Decision, Unfolding, ignored
 from paddock.rules.session.evolve import evolve
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import (
@@ -19,10 +19,8 @@ from paddock.rules.session.messages import (
     SteeringTaken,
     UserInput,
 )
-from paddock.rules.session.onward import end_turn, go_on
 from paddock.rules.session.routing import configured, dispatch, opening, route
 from paddock.rules.session.state import QueuedTurn, SessionState, Turn, TurnStatus, Wait
-from paddock.rules.session.unfolding import Unfolding
 
 # --- input -----------------------------------------------------------------------------------------------------------
 

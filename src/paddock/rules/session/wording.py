@@ -1,4 +1,4 @@
-"""How the session says things: the shape of every fact it makes about a turn. Nothing here decides when to say them."""
+"""Build every fact about a turn. Nothing here decides when it is recorded."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,7 +36,7 @@ def input_received(message: UserInput) -> Fact:
 
 
 def output(turn: Turn, message: OutputReceived) -> Fact:
-    """What the agent said, forwarded unchanged. The hot path: arguments by position."""
+    """Forward the agent's output unchanged. The hot path: arguments by position."""
     return Fact(
         Event.AGENT_OUTPUT,
         message.kind,
@@ -79,7 +79,7 @@ def to_system(subtype: str, turn: Turn, payload: Any, at: float, sender: str) ->
 
 
 def grant(turn: Turn, granted: Mapping[str, Any], at: float) -> Fact:
-    """What the run of this turn may do, where the dispatch could not say it yet."""
+    """Record the grant of this turn's run, where the dispatch could not say it yet."""
     told = {"agent_id": turn.agent_id}
     return Fact(
         Event.EVENT,

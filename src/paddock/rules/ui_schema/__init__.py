@@ -4,8 +4,8 @@ Hints are intents, not layout. The agent's text is complete without the document
 hint is that it is left out and noted.
 """
 
+from paddock.rules.ui_schema.compile_budget import CARD, DEFAULT, DocumentLimits
 from paddock.rules.ui_schema.compiler import COMPILER, Compiled, compile_hints
 from paddock.rules.ui_schema.export import to_a2ui, to_text
-from paddock.rules.ui_schema.limits import CARD, DEFAULT, Limits
 
-__all__ = ["CARD", "COMPILER", "DEFAULT", "Compiled", "Limits", "compile_hints", "to_a2ui", "to_text"]
+__all__ = ["CARD", "COMPILER", "DEFAULT", "Compiled", "DocumentLimits", "compile_hints", "to_a2ui", "to_text"]

@@ -1,12 +1,37 @@
-"""What a person can do in a document: buttons and forms. What they stand for stays with the host. Pure.
+"""Buttons and forms of a document. The actions behind them stay with the host. Pure.
 
 A button names its action by a reference; what it says or answers is kept on the server and used once. Only what a
 client does by itself, opening a link or copying a text, is written into the document.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paddock.rules.ui_schema.compile_budget import CompileBudget, Node, host_of
+
+
+def refs_in(node: Mapping[str, Any]) -> Iterator[str]:
+    """The references of a node and of all below it."""
+    if "ref" in node.get("action", {}):
+        yield node["action"]["ref"]
+    for child in node.get("children", ()):
+        yield from refs_in(child)
+
+
+def renamed(document: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The document with other names for its actions."""
+    return {**document, "root": _renamed(document["root"], names)}
+
+
+def _renamed(node: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    changed = dict(node)
+    action = node.get("action", {})
+    if "ref" in action:
+        changed["action"] = {**action, "ref": names[action["ref"]]}
+    if "children" in node:
+        changed["children"] = [_renamed(child, names) for child in node["children"]]
+    return changed
+
 
 KINDS = frozenset({"say", "answer", "open", "copy"})
 INPUTS = frozenset({"text", "number", "choice", "toggle", "date"})
@@ -61,7 +86,7 @@ def _action(budget: CompileBudget, draft: object, where: str, label: str) -> Nod
 
 
 def _payload(given: dict[str, Any]) -> dict[str, Any]:
-    """What the answer says: yes or no, nothing an agent could hide more in."""
+    """Keep only yes or no, so that an agent cannot hide more in an answer."""
     return {"approved": given.get("approved") is True}
 
 

@@ -1,4 +1,4 @@
-"""What a person did in a document, read against what the document offers: a button pressed, a form filled in. Pure."""
+"""Read a person's action against the document that offers it: a button pressed, a form filled in. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ Node = Mapping[str, Any]
 
 
 class InvalidAnswerError(Exception):
-    """Why what was filled in cannot be taken."""
+    """The form was filled in with a value it does not take."""
 
 
 def node_of(document: Mapping[str, Any], ref: str) -> Node | None:
@@ -76,7 +76,7 @@ def _is_date(text: str) -> bool:
 
 
 def as_text(first: str, told: list[tuple[str, Any]]) -> str:
-    """What the person says by it, in words."""
+    """Put the answer into the person's words."""
     return "\n".join([first, *(f"{label}: {_shown(value)}" for label, value in told)])
 
 

@@ -1,4 +1,4 @@
-"""The budget of one compilation: counts what is left of each limit, cleans text, and notes what was cut. Pure."""
+"""Size limits of a document. What does not fit is cut and noted; a document is never refused for its size."""
 
 import re
 import unicodedata
@@ -6,7 +6,30 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from paddock.rules.ui_schema.limits import Limits
+from paddock.rules.values import Value
+
+
+class DocumentLimits(Value, frozen=True):
+    depth: int = 6
+    nodes: int = 200
+    children: int = 50
+    text_chars: int = 4_000
+    all_chars: int = 20_000
+    columns: int = 10
+    rows: int = 50
+    buttons: int = 6
+    inputs: int = 12
+    images: int = 8
+    url_chars: int = 2_048
+    bytes: int = 64 * 1024
+    link_schemes: frozenset[str] = frozenset({"https"})
+    """`mailto` and `tel` may be added."""
+
+
+DEFAULT = DocumentLimits()
+CARD = DocumentLimits(bytes=28 * 1024)
+"""For chat platforms that cap a card."""
+
 
 FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 MAX_NOTES = 100
@@ -27,7 +50,7 @@ Node = dict[str, Any]
 class CompileBudget:
     """Everything one compilation uses up."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: DocumentLimits) -> None:
         self.limits = limits
         self.notes: list[str] = []
         self.actions: dict[str, dict[str, Any]] = {}
@@ -154,6 +177,6 @@ def clean(text: str) -> str:
 
 
 def host_of(link: str) -> str:
-    """What a person should see of a link before opening it."""
+    """Return the part of a link that a person should see before opening it."""
     parts = urlsplit(link)
     return parts.hostname or parts.path

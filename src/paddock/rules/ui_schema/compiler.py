@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from paddock.rules.ui_schema.compile_budget import CompileBudget, Node
+from paddock.rules.ui_schema.actions import refs_in
+from paddock.rules.ui_schema.compile_budget import DEFAULT, CompileBudget, DocumentLimits, Node
 from paddock.rules.ui_schema.hints import drafts_of
-from paddock.rules.ui_schema.limits import DEFAULT, Limits
 from paddock.rules.ui_schema.nodes import read_node
-from paddock.rules.ui_schema.refs import refs_in
 from paddock.rules.values import Value
 
 COMPILER = "1"
@@ -28,7 +27,7 @@ class Compiled(Value, frozen=True):
     notes: tuple[str, ...]
 
 
-def compile_hints(hints: object, *, locale: str = "en", limits: Limits = DEFAULT) -> Compiled:
+def compile_hints(hints: object, *, locale: str = "en", limits: DocumentLimits = DEFAULT) -> Compiled:
     budget = CompileBudget(limits)
     drafts, status = drafts_of(hints)
     children: list[Node] = []

@@ -1,4 +1,4 @@
-"""The same document for others: as plain text, and as A2UI operations. Pure; documents come from the compiler."""
+"""Export a document as plain text and as A2UI operations. Pure; documents come from the compiler."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ Node = Mapping[str, Any]
 
 
 def to_text(document: Mapping[str, Any]) -> str:
-    """What the document says, for a surface that can show text only."""
+    """Render the document for a surface that can show text only."""
     return "\n".join(_lines(document["root"]))
 
 

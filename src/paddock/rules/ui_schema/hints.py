@@ -32,7 +32,7 @@ def _known(status: object) -> str | None:
 
 
 def _draft(hint: object) -> object:
-    """What an intent means as a layout; a raw node stays as it is; anything else is for `nodes.py` to refuse."""
+    """Turn an intent into a layout; a raw node stays as it is; anything else is refused by `nodes.py`."""
     if not isinstance(hint, Mapping):
         return hint
     given = cast("Mapping[str, Any]", hint)

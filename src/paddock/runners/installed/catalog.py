@@ -1,4 +1,4 @@
-"""Which plugins this host may start: installed ones, those in further directories, and those that come with it.
+"""Catalog of the plugins this host may start: installed, from further directories, and the official ones.
 
 One bad plugin never hides the others. Starts nothing.
 """
@@ -28,7 +28,7 @@ class Catalog:
 
     @classmethod
     def load(cls, *, installed: Path, further: Iterable[Path] = (), built_in: Path | None = None) -> "Catalog":
-        """What is installed wins over what lies in further directories, and both over what comes with the host.
+        """Load all plugins. Installed ones win over further directories, and both over the official ones.
 
         Raises PackageError when the list of installed plugins cannot be read.
         """
@@ -59,6 +59,6 @@ def _installed(data: Path, left_out: dict[str, str]) -> Iterator[Plugin]:
 
 
 def _official_runners() -> Path | None:
-    """Where the runners that come with the host lie. They are found, never imported."""
+    """Return the directory of the official runners. They are found, never imported."""
     spec = find_spec("paddock_runners")
     return Path(spec.origin).parent if spec and spec.origin else None

@@ -1,6 +1,5 @@
-"""What a plugin's runners say about themselves, checked: who may be listed, and with which permissions. Pure but for
-the warnings. One bad manifest never hides the others.
-"""
+"""Check the manifests of a plugin's runners: which may be listed, with which permissions. Pure but for the warnings.
+One bad manifest never hides the others."""
 
 import json
 from collections import Counter
@@ -43,7 +42,7 @@ class Listing:
 
     @property
     def why_none(self) -> str:
-        """Why there is no runner to offer; empty when there is one."""
+        """Return why there is no runner to offer; empty when there is one."""
         if self.runners:
             return ""
         return self.problems[0] if self.problems else "it offers no runners"
@@ -80,7 +79,7 @@ def _said(raw: Any, key: str) -> str:
 
 
 def _called(raw: Any) -> str:
-    """What a person would call the runner of a manifest that may be anything."""
+    """Return a name for the runner of a manifest that may be anything."""
     return next((repr(said[:60]) for key in ("name", "id") if (said := _said(raw, key))), "without a name")
 
 
@@ -158,7 +157,7 @@ def _within(manifest: AgentRunnerManifest, ceiling: AgentRunnerPermissions | Non
 
 
 def _difference(asked: AgentRunnerPermissions, given: AgentRunnerPermissions) -> dict[str, Any]:
-    """What was asked for and not given."""
+    """Return the permissions asked for and not given."""
     found: dict[str, Any] = {}
     for name in AgentRunnerPermissions.model_fields:
         mine, theirs = getattr(asked, name), getattr(given, name)

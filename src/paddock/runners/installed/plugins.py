@@ -67,7 +67,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a process stands: how far it is kept apart, what it sees besides its own. Only equals share a process."""
+    """A process's isolation level and what it sees besides its own. Only runs with equal places share a process."""
 
     level: Level = "L0"
     directory: Path | None = None

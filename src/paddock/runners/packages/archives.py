@@ -37,7 +37,7 @@ def read_file(source: Path) -> Contents:
 
 
 def read_archive(raw: bytes) -> Contents:
-    """The same for an archive that `packed` made, wherever it has been since. Raises PackageError."""
+    """Read an archive that `packed` made, from an untrusted place. Raises PackageError."""
     try:
         return checked(_from_tar(raw))
     except (OSError, *DAMAGED) as error:
@@ -45,7 +45,7 @@ def read_archive(raw: bytes) -> Contents:
 
 
 def packed(contents: Contents) -> bytes:
-    """All files as one archive, the same bytes for the same files. Not compressed: no store has to trust a ratio."""
+    """Pack all files into one archive, equal bytes for equal files. Not compressed: no store has to trust a ratio."""
     raw = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=0, mtime=0) as outer,

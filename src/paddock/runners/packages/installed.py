@@ -9,26 +9,89 @@ data directory can change the record too.
 """
 
 import fcntl
+import importlib.metadata
 import json
 import os
 import secrets
 import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from dataclasses import replace as replaced
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
+import paddock_sdk
 from paddock.confinement.private import private_directory, private_file
 from paddock.runners.installed.plugins import Level
-from paddock.runners.packages import environment
-from paddock.runners.packages.contents import BYTECODE, ENVIRONMENT, PackageError
+from paddock.runners.packages.contents import BYTECODE, ENVIRONMENT, PackageError, read_tree
 from paddock.runners.packages.package import Package
-from paddock.runners.packages.trees import read_tree
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
+
+BUILD_SECONDS = 600
+SDK = "paddock-sdk"
+
+
+def python_of(environment: Path) -> Path:
+    return environment / "bin" / "python"
+
+
+def build(environment: Path, requirements: Sequence[str]) -> None:
+    """Make the environment or leave nothing behind. Runs the installer, so only after a person said yes."""
+    try:
+        pip = _make(environment)
+        _add_sdk(environment)
+        wanted = [*_sdk_requirements(), *requirements]
+        _run(
+            [*pip, "install", "--quiet", "--disable-pip-version-check", "--", *wanted],
+            f"install {', '.join(requirements)}",
+        )
+    except BaseException:
+        shutil.rmtree(environment, ignore_errors=True)
+        raise
+
+
+def _make(environment: Path) -> list[str]:
+    """An empty environment and the installer to fill it with: ours if we have one, which saves seconds."""
+    ours = find_spec("pip") is not None
+    options = ["--without-pip"] if ours else []
+    _run([sys.executable, "-m", "venv", *options, str(environment)], "make a virtual environment")
+    python = str(python_of(environment))
+    return [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
+
+
+def _add_sdk(environment: Path) -> None:
+    """Copy the SDK instead of asking an index for it: a stranger's package of that name must not get in."""
+    [packages] = environment.glob("lib/python*/site-packages")
+    source = Path(paddock_sdk.__file__).parent
+    shutil.copytree(source, packages / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    installed = importlib.metadata.distribution(SDK)
+    record = packages / f"{SDK.replace('-', '_')}-{installed.version}.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text(installed.read_text("METADATA") or "", encoding="utf-8")
+    (record / "INSTALLER").write_text("paddock\n", encoding="utf-8")
+
+
+def _sdk_requirements() -> list[str]:
+    return [line for line in importlib.metadata.requires(SDK) or [] if "extra ==" not in line]
+
+
+def _run(command: Sequence[str], what: str) -> None:
+    try:
+        subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=BUILD_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except subprocess.CalledProcessError as error:
+        lines = str(error.stderr or error.stdout or "").strip().splitlines()
+        raise PackageError(f"Could not {what}: {lines[-1] if lines else f'exit code {error.returncode}'}") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PackageError(f"Could not {what}: {error}") from error
+
 
 RECORD_FILE = "installed.json"
 
@@ -58,7 +121,7 @@ class Installed:
 
 
 class InstalledPlugins:
-    """What is installed in one data directory. Safe to use while a host serves that directory."""
+    """Plugins installed in one data directory. Safe to use while a host serves that directory."""
 
     def __init__(self, data: Path) -> None:
         self._plugins = data / "plugins"
@@ -76,10 +139,10 @@ class InstalledPlugins:
     def python(self, installed: Installed) -> Path | None:
         """The interpreter of the plugin's own environment, when it has one."""
         own = self.directory(installed.plugin) / ENVIRONMENT
-        return environment.python_of(own) if installed.requirements else None
+        return python_of(own) if installed.requirements else None
 
     def problem(self, installed: Installed) -> str:
-        """Why this plugin must not be loaded; empty when it is what was agreed to.
+        """Return why this plugin must not be loaded; empty when it is what was agreed to.
 
         Bytecode is removed first: it is not part of what was agreed, and Python makes it anew from what is.
         """
@@ -122,7 +185,7 @@ class InstalledPlugins:
         return entry
 
     def mark_shared(self, plugin: str) -> None:
-        """What is installed here is what all hosts have."""
+        """Record that the installed plugin is the one all hosts share."""
         with self._changing() as record:
             if plugin in record:
                 record[plugin] = replaced(record[plugin], shared=True)
@@ -143,7 +206,7 @@ class InstalledPlugins:
             for file in package.contents.files:
                 _write(fresh / file.path, file.content, 0o755 if file.executable else 0o644)
             if package.requirements:
-                environment.build(fresh / ENVIRONMENT, package.requirements)
+                build(fresh / ENVIRONMENT, package.requirements)
             self._swap(fresh, self.directory(package.about.id))
         finally:
             shutil.rmtree(fresh, ignore_errors=True)

@@ -60,7 +60,7 @@ def host_only_settings(contents: Contents) -> list[str]:
 
 
 def _as_judged(field: Said) -> DynamicFormItemSchema:
-    """As much of a field as says whether it names something outside; the rest is checked when its runner is listed."""
+    """Return the parts of a field that tell whether it names something outside; the rest is checked with its runner."""
     options: list[Said] | None = [{}] if _list(field.get("options")) else None
     return DynamicFormItemSchema(type=str(field["type"]), name=str(field["name"]), options=options)
 
@@ -147,7 +147,7 @@ def _runner(component: Said, manifest: Said) -> Said:
 
 
 def _capabilities(spec: Said) -> dict[str, bool]:
-    """What both sides have a word for. That it can be interrupted is the adapter's doing."""
+    """Return the capabilities both sides know. `interrupt` is the adapter's own."""
     ours = set(AgentRunnerCapabilities.model_fields)
     declared = {name: value is True for name, value in _object(spec.get("capabilities")).items() if name in ours}
     return {**declared, "interrupt": True}
@@ -209,7 +209,7 @@ def _plugin_file(manifest: Said, runners: list[Said], others: set[str], requirem
 
 
 def _ceiling(runners: list[Said]) -> dict[str, list[str]]:
-    """What one of them may, the plugin may."""
+    """Join the permissions of all runners: the plugin's ceiling."""
     found: dict[str, list[str]] = {}
     for name in AgentRunnerPermissions.model_fields:
         words = {word for one in runners for word in _permissions(one).get(name, [])}

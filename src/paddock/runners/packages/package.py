@@ -4,24 +4,59 @@ It is a directory, a .zip or a .tar.gz with `paddock-plugin.toml` at its top (or
 LangBot plugin with its `manifest.yaml` there.
 """
 
+import re
+import tempfile
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from paddock.runners.packages.contents import PLUGIN_FILE, Contents, PackageError, checked
+from paddock.runners.packages.contents import PLUGIN_FILE, Contents, PackageError, checked, from_directory
 from paddock.runners.packages.langbot import described, host_only_settings, is_langbot_plugin
-from paddock.runners.packages.plugin_file import read_plugin_file
-from paddock.runners.packages.trees import from_directory
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
 if TYPE_CHECKING:
-    from paddock.runners.installed.catalog import Plugin
+    from paddock.runners.installed.plugins import Plugin
+
+
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^@;\s][^@;]*)?(;.*)?")
+
+
+def read_plugin_file(raw: bytes) -> "tuple[Plugin, tuple[str, ...]]":
+    """The plugin and its Python requirements. Raises PackageError with a sentence that names the place.
+
+    The catalog reads directories, so it is shown one that holds this file and nothing else.
+    """
+    from paddock.runners.installed.plugins import PluginError, load_plugin
+
+    with tempfile.TemporaryDirectory(prefix="paddock-") as directory:
+        (Path(directory) / PLUGIN_FILE).write_bytes(raw)
+        try:
+            plugin = load_plugin(Path(directory))
+        except PluginError as error:
+            raise PackageError(str(error).replace(f"{directory}/", "")) from error
+    return plugin, _requirements(raw)
+
+
+def _requirements(raw: bytes) -> tuple[str, ...]:
+    python: Any = tomllib.loads(raw.decode()).get("python", {})
+    asked: Any = cast("dict[str, Any]", python).get("requirements", [])
+    if not isinstance(asked, list) or len(cast("list[Any]", asked)) > 100:
+        raise PackageError(f"{PLUGIN_FILE}: python.requirements must be a list of at most 100 requirements.")
+    return tuple(_checked(one) for one in cast("list[Any]", asked))
+
+
+def _checked(requirement: object) -> str:
+    """A name and versions only: an option or an address would let the package choose where code comes from."""
+    if not isinstance(requirement, str) or not _REQUIREMENT.fullmatch(requirement.strip()):
+        raise PackageError(f"{PLUGIN_FILE}: python.requirements: {requirement!r} must be a package name with versions.")
+    return requirement.strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What it says of itself, and its files."""
+    """A package's description and files."""
 
     about: "Plugin"
     requirements: tuple[str, ...]
@@ -89,7 +124,7 @@ WORDS: Mapping[tuple[str, str], str] = {
 
 
 def plain_words(permissions: AgentRunnerPermissions, *, network: bool = False) -> list[str]:
-    """What the package asks for, one line each; the whole of it, as a person decides by this list."""
+    """List everything the package asks for, one line each, for the person who decides."""
     asked = permissions.model_dump()
     lines = [words for (kind, what), words in WORDS.items() if what in asked.get(kind, ())]
     lines += [

@@ -79,7 +79,7 @@ class Failures:
         return None
 
     def any_trouble(self) -> bool:
-        """Whether it is left down for anybody, or did not start a moment ago."""
+        """Return true if the plugin is left down for anybody, or just failed to start."""
         if self.refusal(None) is not None or self.left_down_for():
             return True
         now = self._clock()

@@ -1,4 +1,4 @@
-"""How far a runner process is kept apart from the rest of the machine, said plainly and checked before it is claimed.
+"""Isolation of runner processes, checked before it is claimed, and the launch of one: command line and environment.
 
 L0: same user, guarded by a warden; protects against mistakes. L1: own namespaces by bubblewrap, a private view of the
 file system, limits, no network unless granted; as root also an own user per plugin. A level that does not work here
@@ -8,7 +8,7 @@ what a plugin's process is shown of its own. Nothing here starts a runner.
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,11 @@ from paddock.confinement.homes import Homes
 from paddock.confinement.sandbox import PIDS, SYSTEM, ActiveLevel, Level, Sandbox, active_level, interpreter, outermost
 from paddock.confinement.trees import Pinned, known, pinned
 from paddock.runners.installed.plugins import OPEN, Place, Plugin
+from paddock.runners.processes.leftovers import MARK_VARIABLE
+from paddock.runners.processes.process import Launch
 from paddock.runners.wire.errors import StartError
 
-__all__ = ["ActiveLevel", "Ground", "active_level", "confine", "level_for", "sandbox_of"]
+__all__ = ["ActiveLevel", "ConfinementSetup", "active_level", "confine", "level_for", "sandbox_of"]
 
 PIDS_OF_MANY = 512
 """Where each run has a process of its own, all processes of the plugin share one count."""
@@ -29,8 +31,8 @@ START_FAILED = "runner.start_failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What the host has for all confined processes."""
+class ConfinementSetup:
+    """Directories and limits of the host for all confined processes."""
 
     homes: Homes
     data: Path | None = None
@@ -51,7 +53,7 @@ def level_for(plugin: Plugin, wanted: Level) -> Level:
 
 
 def confine(
-    plugin: Plugin, command: Sequence[str], ground: Ground, place: Place = OPEN, socket: Path | None = None
+    plugin: Plugin, command: Sequence[str], ground: ConfinementSetup, place: Place = OPEN, socket: Path | None = None
 ) -> tuple[str, ...]:
     """The command of a plugin, run at L1: it sees its own directory, its home, the interpreter, what its place adds,
     and nothing else. Raises StartError."""
@@ -64,7 +66,7 @@ def confine(
 
 
 def sandbox_of(
-    plugin: Plugin, command: Sequence[str], ground: Ground, place: Place = OPEN, socket: Path | None = None
+    plugin: Plugin, command: Sequence[str], ground: ConfinementSetup, place: Place = OPEN, socket: Path | None = None
 ) -> Sandbox:
     """The view of a confined process of a plugin. Raises StartError and OSError."""
     homes, owner = ground.homes, (plugin.author, plugin.name)
@@ -114,7 +116,7 @@ def _visible(plugin: Plugin, command: Sequence[str]) -> list[Pinned]:
     return [pinned(plugin.directory), *(known(path) for path in shown if path.exists())]
 
 
-def _check_memory(plugin: Plugin, ground: Ground) -> None:
+def _check_memory(plugin: Plugin, ground: ConfinementSetup) -> None:
     if plugin.memory_mb > ground.memory_mb:
         said = f"{plugin.id} asks for {plugin.memory_mb} MiB of memory; this host gives a process at most"
         raise StartError(START_FAILED, f"{said} {ground.memory_mb} (the setting plugin_memory_mb)")
@@ -134,3 +136,53 @@ def _check_apart(plugin: Plugin, data: Path | None, shown: Iterable[Pinned], nam
 
 def _lies_in(path: Path, directories: Iterable[Path]) -> bool:
     return any(path.is_relative_to(directory) for directory in directories)
+
+
+HOST_PYTHON = "host-python"
+"""Our own interpreter, for an adapter that comes with the host and starts the plugin's environment by itself."""
+
+
+def environment(plugin: Plugin, *, home: Path, mark: str, allowed: Mapping[str, str]) -> dict[str, str]:
+    """Return the whole environment of a runner process; nothing else of the host's, no secret by accident."""
+    fixed = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONUNBUFFERED": "1",
+        "PADDOCK_PLUGIN": plugin.id,
+        MARK_VARIABLE: mark,
+    }
+    if plugin.python_path:
+        fixed["PYTHONPATH"] = os.pathsep.join(map(str, plugin.python_path))
+    return dict(allowed) | dict(plugin.env) | fixed
+
+
+def plan(
+    plugin: Plugin,
+    *,
+    ground: ConfinementSetup,
+    mark: str,
+    allowed: Mapping[str, str],
+    isolation: Level,
+    place: Place = OPEN,
+    socket: Path | None = None,
+) -> Launch:
+    """Plan the start of one process of this plugin. Raises StartError when the isolation asked for cannot be had.
+
+    `socket` leads to the runs' own endpoints; a plugin that never asks for one does not see it.
+    """
+    level = level_for(plugin, max(isolation, place.level))
+    shared = level == "L1" and plugin.runs_per_process != 1 and not plugin.ceiling.working_directory
+    home = ground.homes.home(plugin.author, plugin.name, shared=shared)
+    program, *arguments = plugin.command
+    if program == "python":  # the one of its own environment, if it has one, else ours
+        program = str(plugin.python or sys.executable)
+    elif program == HOST_PYTHON:
+        program = sys.executable
+    argv = (program, *arguments)
+    env = environment(plugin, home=home, mark=mark, allowed=allowed)
+    way_out = socket if plugin.ceiling.mcp else None
+    confined = confine(plugin, argv, ground, place, way_out) if level == "L1" else argv
+    return Launch(plugin=plugin.id, argv=confined, cwd=plugin.directory, env=env)

@@ -1,4 +1,4 @@
-"""When a process is started ahead of its run, for which workspace, and when it is given up again.
+"""Prewarming: when a process is started ahead of its run, for which workspace, and when it is given up.
 
 Only where every run has a process of its own. Such a process has shaken hands and knows of no run: what a run may do,
 its input and its secrets come with the run, to the one process that serves it. A workspace whose run is over has one
@@ -18,8 +18,8 @@ MOST = 4
 """Processes of one plugin that are kept for workspaces, one for each."""
 
 
-class Spares:
-    """Which workspaces have a process of one plugin kept for them."""
+class Prewarming:
+    """Workspaces that have a process of one plugin kept ready."""
 
     def __init__(
         self, seconds: float, *, start: Callable[[], Coroutine[Any, Any, None]], give_up: Callable[[int], None]
@@ -35,7 +35,7 @@ class Spares:
 
     @property
     def wanted(self) -> int:
-        """So many are to be ready."""
+        """Number of processes that should be ready."""
         return len(self._kept)
 
     def run_over(self, workspace: str) -> None:
@@ -61,11 +61,11 @@ class Spares:
         self._look_again()
 
     def may_take(self, workspace: str, ready: int) -> bool:
-        """Whether a run of this workspace may have one of those that are ready: its own, or one kept for nobody."""
+        """Return true if a run of this workspace may take a ready process: its own, or one kept for nobody."""
         return self._kept.get(workspace) is not None or ready > sum(map(bool, self._kept.values()))
 
     def may_await(self, workspace: str) -> bool:
-        """Whether the process that is being started may be for this workspace."""
+        """Return true if the process being started may be for this workspace."""
         return self._kept.get(workspace, 0.0) is None or None not in self._kept.values()
 
     def taken(self, workspace: str) -> None:

@@ -22,7 +22,7 @@ from paddock.confinement.sandbox import filtered
 from paddock.runners.installed.plugins import OPEN, Place
 from paddock.runners.processes.leftovers import Leftovers
 from paddock.runners.processes.stderr_log import StderrLog
-from paddock.runners.wire.connection import Connection
+from paddock.runners.wire.connection import RunnerConnection
 
 WARDEN = Path(__file__).with_name("warden.py")
 MAX_BACKLOG = 8 * 1024 * 1024
@@ -193,7 +193,7 @@ class RunnerProcess:
         await self._gone.wait()
 
     def ending(self) -> str:
-        """How it ended, for anybody: nothing here is in the words of a run."""
+        """Describe how the process ended, in general words, not those of a run."""
         return self.note or describe_exit(self._code)
 
     def last_line(self) -> str:
@@ -217,7 +217,7 @@ class RunnerProcess:
         await self._last_resort()
 
     def _abandon_input(self) -> None:
-        """What is still unread would keep the pipe open for ever when the runner reads nothing."""
+        """Close the input; unread bytes would keep the pipe open for ever when the runner reads nothing."""
         self._closing = True
         if self._input is None:
             return
@@ -324,7 +324,7 @@ class Worker:
     """One process and the connection to it."""
 
     process: RunnerProcess
-    connection: Connection
+    connection: RunnerConnection
     place: Place = OPEN
     served: int = 0
     workspace: str = ""

@@ -1,4 +1,4 @@
-"""What the processes of all plugins share: who hears their calls, how they are planned, how long they may take."""
+"""Settings and services that the processes of all plugins share."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ async def not_refused() -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What every plugin's processes share."""
+class ProcessServices:
+    """Services and limits common to every plugin's processes."""
 
     handler: HostCallHandler
     leftovers: Leftovers
@@ -45,7 +45,7 @@ class Surroundings:
 
     @property
     def introduction(self) -> Mapping[str, Any]:
-        """What a host says of itself in a handshake."""
+        """Return the host's part of a handshake."""
         return {"host": {"name": "paddock", "version": self.host_version}, "host_time": self.host_time()}
 
     async def check_network(self, plugin: Plugin, place: Place) -> None:

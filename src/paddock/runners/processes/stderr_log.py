@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import structlog
 
-from paddock.runners.processes.noise import Allowance
+from paddock.runners.wire.errors import LogThrottle
 
 MAX_BYTES = 10_000_000
 MAX_LINE = 4096
@@ -29,7 +29,7 @@ class StderrLog:
         self._plugin = plugin
         self._only_run = only_run
         self._left = MAX_BYTES
-        self._allowance = Allowance(LINES_PER_SECOND)
+        self._allowance = LogThrottle(LINES_PER_SECOND)
         self._tail = b""
         self._partial = b""
         self._traceback = Traceback()
@@ -108,7 +108,7 @@ class Traceback:
         """Whether the line that names the exception has come."""
 
     def takes(self, line: bytes) -> bool:
-        """Whether the line belongs to it; the first line of a traceback begins one."""
+        """Return true if the line belongs to the traceback; a traceback's first line begins one."""
         group = line.startswith(b"  + Exception Group Traceback")
         if group or line.startswith(b"Traceback (most recent call last):"):
             self._is_group, self._ended = group, False

@@ -17,10 +17,10 @@ from paddock.rules.run.restart import NOBODY
 from paddock.runners.installed.manifests import Listing, check_manifests
 from paddock.runners.installed.plugins import OPEN, Place, Plugin
 from paddock.runners.processes.failures import LOGGED, Failures
-from paddock.runners.processes.prewarming import Spares
+from paddock.runners.processes.prewarming import Prewarming
 from paddock.runners.processes.process import AT_ONCE, RunnerProcess, Worker
-from paddock.runners.processes.shared import Surroundings
-from paddock.runners.wire.connection import Connection, Peer
+from paddock.runners.processes.shared import ProcessServices
+from paddock.runners.wire.connection import RunnerConnection, RunnerPeer
 from paddock.runners.wire.errors import HandshakeError, PeerRefusedError, StartError
 from paddock.runners.wire.runs import Run
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -37,7 +37,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Supervisor:
     """Keeps one plugin running."""
 
-    def __init__(self, plugin: Plugin, around: Surroundings) -> None:
+    def __init__(self, plugin: Plugin, around: ProcessServices) -> None:
         self.plugin = plugin
         self.detail = ""
         """What went wrong last, for whoever runs the host; empty when nothing did."""
@@ -49,7 +49,7 @@ class Supervisor:
         self._shared_starts: dict[Place, asyncio.Task[None]] = {}
         self.failures = Failures(plugin.id, around.clock)
         self._usual = self._place_for(ANYWHERE)
-        self._spares = Spares(around.spare_seconds, start=self._keep_some_ready, give_up=self._give_up_spares)
+        self._prewarming = Prewarming(around.spare_seconds, start=self._keep_some_ready, give_up=self._give_up_spares)
         self._chores: set[asyncio.Task[None]] = set()
         self._coming = 0
         """Runs on their way to a process."""
@@ -71,7 +71,7 @@ class Supervisor:
         return self._manifests
 
     def why_missing(self, runner_id: str) -> str:
-        """Why there is no such runner, if its own manifest or the plugin's last failure tells."""
+        """Return why there is no such runner, from its manifest or the plugin's last failure; else empty."""
         of_others = self._listing.why_none
         return self._listing.unlisted.get(runner_id) or (self.detail if self.detail != of_others else "")
 
@@ -132,7 +132,7 @@ class Supervisor:
     ) -> Run:
         place = self._place_for(placement)
         while (worker := self._with_room(place, placement.workspace)) is None:
-            waited_for = place in self._shared_starts and self._spares.may_await(placement.workspace)
+            waited_for = place in self._shared_starts and self._prewarming.may_await(placement.workspace)
             shared = self._limit(place) != 1 or waited_for
             await self._one_more(place, shared=shared, workspace=placement.workspace)
         self._serves(worker, run_id, placement)
@@ -148,7 +148,7 @@ class Supervisor:
 
     def _serves(self, worker: Worker, run_id: str, placement: Placement) -> None:
         if not worker.served and worker.place == self._usual:
-            self._spares.taken(placement.workspace)
+            self._prewarming.taken(placement.workspace)
         worker.serves(run_id, placement.workspace)
 
     async def retire(self, seconds: float) -> None:
@@ -166,7 +166,7 @@ class Supervisor:
     async def stop(self, code: str = SHUTDOWN[0], message: str = SHUTDOWN[1]) -> None:
         """End every run and every process of this plugin."""
         self._stopped = (code, message)
-        self._spares.stop()
+        self._prewarming.stop()
         self._quieter.set()
         starts, workers = list(self._starts), list(self._workers)
         for start in starts:
@@ -177,7 +177,7 @@ class Supervisor:
     # --- workers --------------------------------------------------------------------------------------------------
 
     def _place_for(self, placement: Placement) -> Place:
-        """Where a run goes: at L0 all processes are alike; a confined one sees what its run was given.
+        """Choose a run's place: at L0 all processes are alike; a confined one sees what its run was given.
 
         A workspace whose run was in a crash lately shares no process with others.
         """
@@ -196,7 +196,7 @@ class Supervisor:
 
     def _with_room(self, place: Place, workspace: str) -> Worker | None:
         limit = self._limit(place)
-        if limit == 1 and place == self._usual and not self._spares.may_take(workspace, len(self._ready())):
+        if limit == 1 and place == self._usual and not self._prewarming.may_take(workspace, len(self._ready())):
             return None
         for each in self._workers:
             if each.usable and (not limit or each.served < limit) and (each.place is place or each.place == place):
@@ -268,16 +268,16 @@ class Supervisor:
         else:
             worker.ready = True
             if self._limit(place) == 1:
-                self._spares.ready(ahead=place in self._shared_starts)
+                self._prewarming.ready(ahead=place in self._shared_starts)
             if place.apart is not None:
                 self._end_apart(worker, place.apart)
         finally:
             if not worker.ready:
                 await self._kill(process)
 
-    def _connect(self, process: RunnerProcess) -> Connection:
+    def _connect(self, process: RunnerProcess) -> RunnerConnection:
         caller = Caller(self.plugin.id, f"{self.plugin.id}#{next(self._around.numbers)}")
-        peer = Peer(
+        peer = RunnerPeer(
             transport=process,
             caller=caller,
             handler=self._around.handler,
@@ -288,12 +288,12 @@ class Supervisor:
             on_foreign=self._around.on_foreign,
             on_overload=self._around.on_overload,
         )
-        connection = Connection(peer)
+        connection = RunnerConnection(peer)
         process.on_output = connection.feed
         process.on_stall = lambda reason: connection.fail("runner.protocol_error", reason)
         return connection
 
-    async def _introduce(self, connection: Connection) -> None:
+    async def _introduce(self, connection: RunnerConnection) -> None:
         """Shake hands, and learn what it offers if that is not known yet."""
         await connection.open((self.plugin.author, self.plugin.name), self._around.introduction)
         if self._manifests is None:
@@ -345,7 +345,7 @@ class Supervisor:
             return
         self._replace(worker)
         if limit == 1 and worker.place == self._usual and self._stopped is None:
-            self._spares.run_over(worker.workspace)
+            self._prewarming.run_over(worker.workspace)
 
     def _replace(self, worker: Worker) -> None:
         chore = asyncio.create_task(self._dismiss(worker, "runner.crashed", "the process was replaced"))
@@ -353,12 +353,12 @@ class Supervisor:
         chore.add_done_callback(self._chores.discard)
 
     async def _keep_some_ready(self) -> None:
-        """As many as are wanted, one after the other; a start that is under way is one."""
-        while self._stopped is None and not self._starts and len(self._ready()) < self._spares.wanted:
+        """Start processes one after the other until as many are ready as wanted."""
+        while self._stopped is None and not self._starts and len(self._ready()) < self._prewarming.wanted:
             try:
                 await self._one_more(self._usual, shared=True)
             except StartError:  # `detail` tells; who comes next is told
-                self._spares.failed()
+                self._prewarming.failed()
 
     def _end_apart(self, worker: Worker, workspace: str) -> None:
         """End the process of a workspace that was set apart, once it is back with the others."""

@@ -10,14 +10,14 @@ import structlog
 
 from paddock.runners.installed.catalog import Catalog
 from paddock.runners.installed.plugins import Plugin
-from paddock.runners.processes.shared import Surroundings
+from paddock.runners.processes.shared import ProcessServices
 from paddock.runners.processes.supervisor import Supervisor
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-class Staff:
-    def __init__(self, catalog: Catalog, around: Surroundings, *, patience: float) -> None:
+class Supervisors:
+    def __init__(self, catalog: Catalog, around: ProcessServices, *, patience: float) -> None:
         """`patience` is how long runs of a plugin that was replaced or removed may go on."""
         self._around = around
         self._patience = patience

@@ -281,7 +281,7 @@ class WireCalls:
         stream.all_sent = True
 
     def _rpc_code(self, frame: Frame) -> int:
-        """How JSON-RPC calls a refusal of this frame. Who refuses it, and puts that on record, is the handler."""
+        """Return the JSON-RPC code of a refused frame. The handler refuses it and records that."""
         if isinstance(frame.params, Unreadable):
             return INVALID_REQUEST if frame.params.is_json else PARSE_ERROR
         if frame.method not in self._methods:

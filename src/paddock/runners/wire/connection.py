@@ -15,10 +15,9 @@ import structlog
 
 from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener, Unreadable
 from paddock.rules.run.results import Result
-from paddock.runners.processes.noise import Allowance, Noise
 from paddock.runners.wire import frames
 from paddock.runners.wire.calls import CallLimits, WireCalls
-from paddock.runners.wire.errors import HandshakeError, PeerRefusedError
+from paddock.runners.wire.errors import HandshakeError, LogThrottle, Noise, PeerRefusedError
 from paddock.runners.wire.frames import BadFrameError, Frame, RemoteError
 from paddock.runners.wire.runs import Run, workspace_of
 from paddock_sdk.protocol.frames import MAX_RESULT_BYTES, PARSE_ERROR
@@ -49,8 +48,8 @@ class LineTransport(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What both sides agree to; the peer hears of them in the handshake."""
+class WireLimits:
+    """Limits both sides agree to; the peer gets them in the handshake."""
 
     max_frame_bytes: int = frames.MAX_FRAME_BYTES
     max_result_bytes: int = MAX_RESULT_BYTES
@@ -63,8 +62,8 @@ async def _at_once() -> None:
 
 
 @dataclass(slots=True)
-class Peer:
-    """What the owner of a peer gives to its connection."""
+class RunnerPeer:
+    """Everything the owner of a peer gives to its connection."""
 
     transport: LineTransport
     caller: Caller
@@ -78,14 +77,14 @@ class Peer:
     on_run_over: Callable[[], None] = lambda: None
     on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
     on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None
-    limits: Limits = field(default_factory=Limits)
+    limits: WireLimits = field(default_factory=WireLimits)
     methods: frozenset[str] = frozenset(HOST_CALLS)
 
 
-class Connection:
+class RunnerConnection:
     """The host's end of one peer."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: RunnerPeer) -> None:
         self.caller = peer.caller
         self.limits = peer.limits
         self.closed = False
@@ -102,8 +101,8 @@ class Connection:
         self._last_id = 0
         self._partial = bytearray()
         self._noise = Noise()
-        self._foreign_told = Allowance(FOREIGN_PER_SECOND)
-        self._overload_told = Allowance(FOREIGN_PER_SECOND)
+        self._foreign_told = LogThrottle(FOREIGN_PER_SECOND)
+        self._overload_told = LogThrottle(FOREIGN_PER_SECOND)
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls = WireCalls(
             peer.caller,

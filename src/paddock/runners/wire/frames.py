@@ -20,7 +20,7 @@ Id = str | int
 
 
 class RemoteError(msgspec.Struct, frozen=True):
-    """What a peer answers when it will not."""
+    """The error of a peer's response."""
 
     code: int = -32000
     message: str = ""
@@ -120,7 +120,7 @@ def _broken(line: bytes, problem: Exception) -> BadFrameError:
 
 
 def is_id(number: object) -> TypeGuard[Id]:
-    """Whether a value may be the id of a request: an integer, or a string short enough to be repeated in answers."""
+    """Return true for a valid request id: an integer, or a string short enough to be repeated in answers."""
     return type(number) is int or (isinstance(number, str) and len(number) <= MAX_ID_CHARS)
 
 

@@ -13,7 +13,7 @@ from paddock.runners.wire.errors import PeerRefusedError
 from paddock.runners.wire.frames import Frame
 
 if TYPE_CHECKING:
-    from paddock.runners.wire.connection import Connection
+    from paddock.runners.wire.connection import RunnerConnection
 
 MAX_SEQUENCE = 2**53
 
@@ -38,7 +38,7 @@ class Run:
     )
 
     def __init__(
-        self, connection: "Connection", run_id: str, listener: RunListener, window: int, workspace: str = ""
+        self, connection: "RunnerConnection", run_id: str, listener: RunListener, window: int, workspace: str = ""
     ) -> None:
         self.run_id = run_id
         self.workspace = workspace
@@ -186,7 +186,7 @@ class NoRun:
 
 
 def workspace_of(context: Mapping[str, Any]) -> str:
-    """Whose run this is. The host made the context, so it can be believed; a run of nobody is no workspace's."""
+    """Return the run's workspace from its context, which the host made; empty when it has none."""
     conversation: object = context.get("conversation")
     if not isinstance(conversation, Mapping):
         return ""
@@ -194,7 +194,7 @@ def workspace_of(context: Mapping[str, Any]) -> str:
 
 
 def _problem_with_answer(answer: Any, run_id: str) -> str | None:
-    """What is wrong with the acknowledgement, if anything. `accepted` may be left out and then means true."""
+    """Return what is wrong with the acknowledgement, or None. A missing `accepted` means true."""
     if not isinstance(answer, dict):
         return 'must be an object: {"run_id": ..., "accepted": true}'
     given = cast("dict[str, Any]", answer)

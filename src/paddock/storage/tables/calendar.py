@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from paddock.rules.rows.calendar import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
+from paddock.rules.rows.automation import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.storage.tables.statements import Change, HasEngine, Query, Write, in_turn, put
 
 WRITES: Mapping[type, Write] = {

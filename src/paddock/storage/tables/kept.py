@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from paddock.ports import ScopeState
-from paddock.rules.access.caps import check_cap
-from paddock.rules.log.versions import check_version
+from paddock.rules.access.limits import check_cap
+from paddock.rules.log.chain import check_version
 from paddock.rules.rows.rows import (
     ArtifactAttached,
     ArtifactGone,
@@ -17,7 +17,7 @@ from paddock.rules.rows.rows import (
     StorageRow,
     UploadsCap,
 )
-from paddock.rules.search.prefixes import after_prefix
+from paddock.rules.search.tokens import after_prefix
 from paddock.storage.tables.statements import (
     Ask,
     Change,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from paddock.rules.rows.taking_over import MOVED_ON, BelongingsMoved, SessionMoved, StateMoved
+from paddock.rules.rows.taking_over import MOVED_ON, OwnershipMoved, SessionMoved, StateMoved
 from paddock.storage.tables.statements import Change, HasEngine, Query, Write, in_turn, value
 
 # ruff: noqa: S608 - the table names are our own, values are always bound
@@ -46,7 +46,7 @@ update state set scope_key = :new_key where scope_key = :old_key and key not in 
   select key from state where scope_key = :new_key)"""),
         Change("delete from state where scope_key = :old_key"),
     ),
-    BelongingsMoved: in_turn(
+    OwnershipMoved: in_turn(
         *(Change(f"update {table} {_GIVEN}") for table in OWNED),
         Change(f"""
 insert into calendars (workspace_id, user_id, turns)

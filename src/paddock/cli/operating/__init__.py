@@ -1,1 +1,0 @@
-"""What a running host is asked and told: agents, approvals, automations, deliveries, knowledge, `explain`."""

@@ -1,1 +1,0 @@
-"""Runners that attach from elsewhere: tokens, and who is there."""

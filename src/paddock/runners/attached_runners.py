@@ -1,0 +1,293 @@
+"""Runners attached from elsewhere: one-time tokens, one connection each, and who is attached for which workspace.
+Carrying the lines is the door's work."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from secrets import token_urlsafe
+from time import monotonic
+from typing import Any, Protocol
+
+import anyio
+import structlog
+
+from paddock.ports import Caller, RunnerStatus
+from paddock.rules.access.credentials import HOST, Credential
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.runners.installed.manifests import check_manifests, lower, read_permissions
+from paddock.runners.processes.shared import ProcessServices
+from paddock.runners.wire.connection import LineTransport, RunnerConnection, RunnerPeer
+from paddock.runners.wire.errors import HandshakeError, PeerRefusedError
+from paddock_sdk.protocol.ids import PluginId, RunnerId
+from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
+
+TOKEN_SECONDS = 60.0
+MAX_TOKENS = 1000
+MAX_TOKENS_OF_ONE = 100
+"""Of one workspace: no administrator keeps those of another from attaching."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The workspace and plugin one token is good for."""
+
+    workspace: str
+    plugin: PluginId
+    expires_at: float
+    by: Credential = HOST
+    """Who made it was let in with this; the runner stays for as long as that counts."""
+    ceiling: AgentRunnerPermissions | None = None
+    """The most its runners may ask for; None: whatever they like, unless the plugin is installed."""
+
+
+class AttachTransport(LineTransport, Protocol):
+    """Carries lines to a runner elsewhere, and can tell it why it is shown out."""
+
+    def close(self, reason: str = "", *, refused: bool = False) -> None:
+        """`refused`: coming back unchanged would not help. A reason without it tells what the runner did wrong."""
+        ...
+
+
+class AttachTokens:
+    """Tokens for one workspace and one plugin, good once and for a minute. Only their hashes are kept, in memory."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._tickets: dict[bytes, Ticket] = {}
+
+    def mint(self, workspace: str, author: str, name: str, permissions: Any = None, *, by: Credential = HOST) -> str:
+        """A fresh token. Raises HostError for a name or permissions that cannot be, or when too many are waiting."""
+        token = f"pda_{token_urlsafe(32)}"
+        self.admit(self.digest_of(token), workspace, author, name, permissions, by=by)
+        return token
+
+    def admit(
+        self,
+        digest: bytes,
+        workspace: str,
+        author: str,
+        name: str,
+        permissions: Any = None,
+        *,
+        by: Credential = HOST,
+    ) -> None:
+        """Let the token of this hash in, once. Raises HostError as `mint` does."""
+        self._drop_expired()
+        theirs = sum(ticket.workspace == workspace for ticket in self._tickets.values())
+        if theirs >= MAX_TOKENS_OF_ONE or len(self._tickets) >= MAX_TOKENS:
+            raise HostError(ErrorCode.RATE_LIMITED, "too many attach tokens are waiting to be used", retryable=True)
+        try:
+            plugin = PluginId(author, name)
+            ceiling = None if permissions is None else read_permissions(permissions)
+        except ValueError as problem:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, str(problem)) from None
+        self._tickets[digest] = Ticket(workspace, plugin, self._clock() + TOKEN_SECONDS, by, ceiling)
+
+    def digest_of(self, token: str) -> bytes:
+        return sha256(token.encode("utf-8", "replace")).digest()
+
+    def redeem(self, token: str) -> Ticket:
+        """Use a token up. Unknown, used and expired ones look the same."""
+        ticket = self._tickets.pop(self.digest_of(token), None)
+        if ticket is None or ticket.expires_at <= self._clock():
+            raise HostError(ErrorCode.UNAUTHENTICATED, "this attach token is not valid (any more); ask for a new one")
+        return ticket
+
+    def _drop_expired(self) -> None:
+        now = self._clock()
+        self._tickets = {key: ticket for key, ticket in self._tickets.items() if ticket.expires_at > now}
+
+
+class AttachedRunner:
+    """One runner program that came to us. Offers its runners once it has shaken hands."""
+
+    def __init__(
+        self,
+        ticket: Ticket,
+        transport: AttachTransport,
+        around: ProcessServices,
+        *,
+        ceiling: AgentRunnerPermissions | None,
+        peers: Callable[[], Sequence[str]],
+        on_ready: Callable[["AttachedRunner"], None],
+        on_gone: Callable[["AttachedRunner"], None],
+    ) -> None:
+        self.ticket = ticket
+        self.manifests: Mapping[str, AgentRunnerManifest] = {}
+        self._around = around
+        self._peers = peers
+        self._ceiling = lower(ticket.ceiling, ceiling)
+        self._on_ready = on_ready
+        self._on_gone = on_gone
+        self._transport = transport
+        caller = Caller(str(ticket.plugin), f"{ticket.plugin}#{next(around.numbers)}")
+        self.connection = RunnerConnection(
+            RunnerPeer(
+                transport,
+                caller,
+                around.handler,
+                kill=self._kill,
+                on_foreign=around.on_foreign,
+                on_overload=around.on_overload,
+            )
+        )
+        self._introduction = asyncio.create_task(self._introduce())
+
+    @property
+    def let_in_by(self) -> Credential:
+        return self.ticket.by
+
+    def feed_line(self, line: bytes) -> None:
+        self.connection.feed_line(line)
+
+    def end(self, code: str = "runner.crashed", message: str = "the attached runner disconnected") -> None:
+        """The other side is gone, or we are: its runs end with it."""
+        self._let_go(code, message)
+
+    def tell_peers(self) -> None:
+        """Send the list of other hosts; a runner still in its handshake gets it there."""
+        if self.manifests and not self.connection.closed:
+            self.connection.notify("peers", {"peers": list(self._peers())})
+
+    async def introduced(self) -> None:
+        """Wait until it has shaken hands and its runners are known, or it was let go."""
+        await asyncio.shield(self._introduction)
+
+    async def _kill(self) -> None:
+        """The connection broke the rules; it knows which."""
+        self._let_go("runner.protocol_error", self.connection.reason, why=self.connection.reason)
+
+    def _refuse(self, why: str) -> None:
+        log.warning("runner.attach_refused", plugin=str(self.ticket.plugin), reason=why)
+        self._let_go("runner.refused", why, why=why, refused=True)
+
+    def _let_go(self, code: str, message: str, *, why: str = "", refused: bool = False) -> None:
+        self._on_gone(self)
+        self.connection.end(code, message)
+        self._transport.close(why, refused=refused)
+
+    async def _introduce(self) -> None:
+        plugin = self.ticket.plugin
+        try:
+            with anyio.fail_after(self._around.start_seconds):
+                await self.connection.open((plugin.author, plugin.name), self._around.introduction, peers=self._peers())
+                offered = await self.connection.list_runners()
+        except TimeoutError:
+            self._refuse(f"it did not introduce itself within {self._around.start_seconds:g} seconds")
+            return
+        except (HandshakeError, PeerRefusedError) as problem:
+            if not self.connection.closed:
+                self._refuse(str(problem))
+            return
+        listing = check_manifests(str(plugin), offered, self._ceiling)
+        if listing.why_none:
+            self._refuse(listing.why_none)
+            return
+        self.manifests = listing.runners
+        self._on_ready(self)
+        log.info("runner.attached", plugin=str(plugin), workspace=self.ticket.workspace, runners=list(self.manifests))
+
+
+MAX_OF_ONE = 50
+"""Connections of runners attached for one workspace, at one host."""
+MAX_GUESTS = 1000
+ELSEWHERE = "elsewhere"
+"""The isolation of a runner on a machine we know nothing of."""
+
+
+class AttachedRunners:
+    """Those who asked to come in, and those of them who have shaken hands and serve runs."""
+
+    def __init__(
+        self, around: ProcessServices, *, elsewhere: Callable[[], Sequence[str]], on_change: Callable[[str], None]
+    ) -> None:
+        """`elsewhere` lists where else a runner attaches; `on_change` gets the workspace a runner came to, or left."""
+        self._around = around
+        self._elsewhere = elsewhere
+        self._on_change = on_change
+        self._visitors: set[AttachedRunner] = set()
+        self._serving: dict[str, list[AttachedRunner]] = {}
+        """By plugin, in the order they came."""
+
+    def __iter__(self) -> Iterator[AttachedRunner]:
+        return (guest for each in self._serving.values() for guest in each)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._serving.values()))
+
+    def let_in(
+        self, ticket: Ticket, transport: AttachTransport, ceiling: AgentRunnerPermissions | None
+    ) -> AttachedRunner:
+        """It serves new runs of its plugin in its workspace once it has shaken hands. Raises HostError for too many."""
+        theirs = sum(visitor.ticket.workspace == ticket.workspace for visitor in self._visitors)
+        if theirs >= MAX_OF_ONE or len(self._visitors) >= MAX_GUESTS:
+            said = f"as many runners are attached as may be ({MAX_OF_ONE} for a workspace); let one go first"
+            raise HostError(ErrorCode.RATE_LIMITED, said, retryable=True)
+        visitor = AttachedRunner(
+            ticket,
+            transport,
+            self._around,
+            ceiling=ceiling,
+            peers=self._elsewhere,
+            on_ready=self._arrived,
+            on_gone=self._left,
+        )
+        self._visitors.add(visitor)
+        return visitor
+
+    def tell_peers(self) -> None:
+        """Other hosts came or went."""
+        for visitor in list(self._visitors):
+            visitor.tell_peers()
+
+    def show_out(self, code: str, message: str) -> None:
+        for visitor in list(self._visitors):
+            visitor.end(code, message)
+
+    def serve(self, plugin: str) -> bool:
+        """Return true if a runner of this plugin is attached, for any workspace."""
+        return bool(self._serving.get(plugin))
+
+    def of(self, workspace: str | None) -> list[AttachedRunner]:
+        """Those attached for a workspace; for any when none is named."""
+        return [guest for guest in self if workspace in (None, guest.ticket.workspace)]
+
+    def of_plugin(self, plugin: str, workspace: str | None) -> Iterator[AttachedRunner]:
+        """Yield the attached runners of one plugin, the newest first."""
+        guests = reversed(self._serving.get(plugin, ()))
+        return (guest for guest in guests if workspace in (None, guest.ticket.workspace))
+
+    def names(self, workspace: str) -> Mapping[str, str]:
+        """Short names of the runners that are attached for a workspace."""
+        return {_short_name(runner_id): runner_id for guest in self.of(workspace) for runner_id in guest.manifests}
+
+    def statuses(self, workspace: str | None) -> list[RunnerStatus]:
+        return [status for guest in self.of(workspace) for status in _statuses(guest)]
+
+    def _arrived(self, visitor: AttachedRunner) -> None:
+        if visitor in self._visitors:
+            self._serving.setdefault(str(visitor.ticket.plugin), []).append(visitor)
+            self._on_change(visitor.ticket.workspace)
+
+    def _left(self, visitor: AttachedRunner) -> None:
+        self._visitors.discard(visitor)
+        guests = self._serving.get(str(visitor.ticket.plugin), [])
+        if visitor in guests:
+            guests.remove(visitor)
+            self._on_change(visitor.ticket.workspace)
+
+
+def _short_name(runner_id: str) -> str:
+    known = RunnerId.parse(runner_id)
+    return known.name if known.runner == "default" else f"{known.name}-{known.runner}"
+
+
+def _statuses(guest: AttachedRunner) -> list[RunnerStatus]:
+    plugin, detail = str(guest.ticket.plugin), f"for workspace {guest.ticket.workspace}"
+    return [
+        RunnerStatus(runner_id, plugin, "attached", isolation=ELSEWHERE, detail=detail, manifest=manifest)
+        for runner_id, manifest in guest.manifests.items()
+    ]
