@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
 
 import msgspec
@@ -171,7 +171,14 @@ class Bound:
     """The places of values that are lists, and the type of what is in them."""
 
     def values_in(self, given: Mapping[str, Any]) -> Values:
-        return tuple(given[name] for name in self.names)
+        return self._picked(given)
+
+    @cached_property
+    def _picked(self) -> Callable[[Mapping[str, Any]], Values]:
+        if len(self.names) == 1:
+            name = self.names[0]
+            return lambda given: (given[name],)
+        return itemgetter(*self.names) if self.names else lambda _: ()
 
     @cached_property
     def values_of(self) -> Callable[[Any], Values]:
