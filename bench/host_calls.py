@@ -57,7 +57,7 @@ from paddock.runners.gateway import Confinement, Gateway, RunnerGate
 from paddock.runners.installed.catalog import Catalog
 from paddock.settings import EMBEDDED
 from paddock.storage.chosen import store_at
-from paddock.storage.files import FileBlobs
+from paddock.storage.files.local import FileBlobs
 
 PRODUCERS = 32
 AGENTS = 'agents: {calls: {runner: "plugin:paddock/bench-calls/default", deadline_seconds: 3600}}'

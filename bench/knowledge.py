@@ -19,15 +19,15 @@ from paddock.host.calls.knowledge import KnowledgeCalls
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.knowledge.vectors import packed
-from paddock.ports.knowledge import DocumentRow, JobRow, StoredChunk
+from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, StoredChunk
 from paddock.rules.access.permissions import Grant, RunScope
 from paddock.rules.people.model_usage import Payer
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.search.chunking import Chunk
 from paddock.rules.search.tokens import tokens_of
 from paddock.rules.values import replace
+from paddock.storage.chosen import knowledge_in
 from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite.knowledge import SqliteKnowledge
 from paddock_sdk.protocol.host_calls import KnowledgeRetrieveParams
 
 AUDIT = AuditRow(0.0, "w", "bench", "bench", "kb", "w", "allowed", "bench")
@@ -58,7 +58,7 @@ def passage(chance: random.Random) -> str:
     return "".join(words)
 
 
-async def fill(kept: SqliteKnowledge, kb_id: str, chunks: int, chance: random.Random, *, vectors: bool) -> None:
+async def fill(kept: KnowledgeStore, kb_id: str, chunks: int, chance: random.Random, *, vectors: bool) -> None:
     for number in range(chunks // PER_DOCUMENT):
         name = f"{kb_id}-{number}"
         job = JobRow(f"job-{name}", "w", kb_id, f"doc-{name}", name, name, 1, 0.0, total=PER_DOCUMENT)
@@ -78,7 +78,7 @@ async def fill(kept: SqliteKnowledge, kb_id: str, chunks: int, chance: random.Ra
 async def measure(directory: Path, chunks: int, rounds: int) -> list[tuple[str, Times]]:
     store = SqliteStore(directory)
     await store.open()
-    kept = SqliteKnowledge(store)
+    kept = knowledge_in(store)
     bases = Bases(kept, Ingest(kept, embed=embed), embed=embed)
     chance = random.Random(7)
     began = time.perf_counter()

@@ -15,8 +15,8 @@ from typing import TypeVar
 import apsw
 
 from paddock.ports import Store
-from paddock.storage.files import FileBlobs
-from paddock.storage.lock import make_directory
+from paddock.storage.files.local import FileBlobs
+from paddock.storage.files.lock import make_directory
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME
 from paddock.storage.sqlite.migrate import migrate

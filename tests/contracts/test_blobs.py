@@ -12,7 +12,7 @@ import pytest
 
 from paddock.ports.artifacts import Blob, Blobs
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-from paddock.storage.files import FileBlobs
+from paddock.storage.files.local import FileBlobs
 from s3_server import an_imitation_of_s3
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ async def blobs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyt
         case "files":
             plug = FileBlobs(tmp_path / "blobs")
         case _:
-            from paddock.storage.s3 import S3Blobs
+            from paddock.storage.files.s3 import S3Blobs
 
             for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
                 monkeypatch.setenv(name, "test")

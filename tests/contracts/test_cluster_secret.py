@@ -10,7 +10,7 @@ from paddock.host.cluster.secret import settle_secret
 from paddock.ports import Store
 from paddock.rules.cluster.secret import ClusterSecret
 from paddock.rules.errors import StorageUnavailableError
-from paddock.storage.cluster_secret import FILE_NAME, VARIABLE, find, rotate
+from paddock.storage.files.cluster_secret import FILE_NAME, VARIABLE, find, rotate
 
 ONE, OTHER = "the secret of this installation now", "a secret that came later by rotation"
 

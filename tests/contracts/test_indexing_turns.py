@@ -11,11 +11,12 @@ from contracts.conftest import open_plug
 from contracts.test_search import asked as asked_for_items
 from contracts.test_thread_search import asked, hold
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.storage import indexing, thread_filling
-from paddock.storage.postgres import indexing as postgres_indexing
-from paddock.storage.postgres import thread_indexing as postgres_threads
-from paddock.storage.sqlite import indexing as sqlite_indexing
-from paddock.storage.sqlite import thread_indexing as sqlite_threads
+from paddock.storage.postgres import search as postgres_indexing
+from paddock.storage.postgres import thread_search as postgres_threads
+from paddock.storage.search import in_parts as indexing
+from paddock.storage.search import thread_filling
+from paddock.storage.sqlite import search as sqlite_indexing
+from paddock.storage.sqlite import thread_search as sqlite_threads
 
 pytestmark = pytest.mark.anyio
 SMALL = 4

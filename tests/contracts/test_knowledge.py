@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from paddock.ports import Store
 from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, JobRow, KnowledgeStore, StoredChunk
-from paddock.ports.log import Store
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.search.chunking import Chunk

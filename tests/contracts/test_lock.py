@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from paddock.rules.errors import StorageUnavailableError
-from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
+from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from paddock.storage.lock import DataDirectory
+from paddock.storage.files.lock import DataDirectory
 with DataDirectory.lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

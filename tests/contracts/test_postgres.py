@@ -22,17 +22,17 @@ from paddock.rules.log.chain import StoredFact
 from paddock.rules.log.retention import first_id_after
 from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
 from paddock.rules.rows.migrations import Migration
-from paddock.rules.rows.rows import AuditRow, InboxRow, Row, RunRow, StateRow, TranscriptRow
+from paddock.rules.rows.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.storage.postgres import PostgresStore, connection, ownership
-from paddock.storage.postgres.doctor import examine
-from paddock.storage.postgres.group import PLAIN, TABLES
-from paddock.storage.postgres.guarded import WRITES
-from paddock.storage.postgres.keeping import OLD
-from paddock.storage.postgres.log import FACTS
+from paddock.storage.postgres.commands import examine
+from paddock.storage.postgres.engine import bound
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.reader import Reader
 from paddock.storage.postgres.silence import Silence
-from paddock.storage.shipped import shipped_migrations
+from paddock.storage.tables import TABLES, WRITES
+from paddock.storage.tables.forgetting import OLD
+from paddock.storage.tables.log import FACTS
+from paddock.storage.tables.schema import shipped_migrations
 from postgres_server import Server, a_database, database_of, new_server
 
 pytestmark = pytest.mark.anyio
@@ -512,8 +512,8 @@ async def test_a_store_that_is_not_open_says_so(address: str) -> None:
 
 
 def test_every_row_has_a_way_to_be_written() -> None:
-    assert PLAIN | set(WRITES) == {*get_args(Row), ApiKeyRow}
-    assert PLAIN & set(WRITES) == {StateRow}, "with and without an expected version"
+    assert {*TABLES, SessionRow} | set(WRITES) == {*get_args(Row), ApiKeyRow}
+    assert set(TABLES) & set(WRITES) == {StateRow}, "with and without an expected version"
 
 
 @pytest.mark.parametrize("kind", ["audit", "tool_calls", "model_usage", "runs"])
@@ -532,8 +532,9 @@ async def test_whoever_looks_for_old_rows_does_not_read_all_the_young_ones(addre
         await store.write(rows)
         assert await store.forget_old(cast("Any", kind), 1e6, limit=100) == 0
         database = await connection.connect(address)
-        values = (1e6, 100, first_id_after(1e6)) if kind == "runs" else (1e6, 100)
-        [[plan]] = await database.fetch(f"explain (analyze, timing off, format json) {OLD[kind][2]}", *values)
+        look = bound(OLD[kind].which)
+        values = look.values_in({"before": 1e6, "limit": 100, "first": first_id_after(1e6)})
+        [[plan]] = await database.fetch(f"explain (analyze, timing off, format json) {look.sql}", *values)
         database.terminate()
         assert read_by(json.loads(plan)[0]["Plan"]) <= 400
 

@@ -10,9 +10,10 @@ from contracts.builders import Owner, a_run, said
 from contracts.test_calls import used
 from contracts.test_postgres import read_by
 from paddock.storage.postgres import PostgresStore
-from paddock.storage.postgres.calls import SPENT_ON
 from paddock.storage.postgres.connection import connect
+from paddock.storage.postgres.engine import bound
 from paddock.storage.postgres.hosts import LEFT
+from paddock.storage.tables.calls import SPENT_ON
 from postgres_server import a_database, database_of, the_server
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +46,7 @@ async def test_what_was_spent_today_is_known_without_reading_every_call(address:
     finally:
         await store.close()
     for who in ("ann", None):
-        assert await rows_read(address, SPENT_ON, (DAY, "w", who)) <= 2
+        assert await rows_read(address, bound(SPENT_ON.sql).sql, (DAY, "w", who)) <= 2
 
 
 async def test_what_a_host_left_is_found_without_looking_at_what_is_open_at_others(address: str) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from paddock.rules.conversations.attachment_urls import is_signed, signed
 from paddock.rules.errors import StorageUnavailableError
-from paddock.storage.postgres.signing_keys import agree
-from paddock.storage.postgres.signing_keys import rotate as rotate_for_all
-from paddock.storage.signing_keys import RETIRED_SECONDS, KeyFile, rotate
+from paddock.storage.files.signing_keys import RETIRED_SECONDS, KeyFile, rotate
+from paddock.storage.postgres.commands import agree
+from paddock.storage.postgres.commands import rotate as rotate_for_all
 from postgres_server import a_database
 
 

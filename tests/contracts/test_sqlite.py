@@ -7,7 +7,6 @@ import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 import apsw
@@ -16,26 +15,13 @@ import pytest
 from contracts.builders import SESSION, Owner, a_run, a_value, delta, finished, said
 from contracts.faulty_disk import FaultyDisk, faulty_disk
 from needs import not_run
-from paddock.ports import ApiKeyRow
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError, UnansweredWriteError
-from paddock.rules.log.chain import StoredFact
-from paddock.rules.rows.calls import ToolCallRow
-from paddock.rules.rows.rows import AuditRow, InboxRow, RunRow, TranscriptRow
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME
-from paddock.storage.sqlite.rows import (
-    AUDIT,
-    FACT,
-    FACTS,
-    INBOX,
-    ITEM,
-    ITEMS,
-    KEY,
-    ORDERS,
-    RUN,
-    TABLES,
-    Table,
-)
+from paddock.storage.sqlite.transaction import insert_into
+from paddock.storage.tables import TABLES
+from paddock.storage.tables.log import FACTS
+from paddock.storage.tables.table import Table
 
 pytestmark = pytest.mark.anyio
 TESTS = Path(__file__).parent.parent
@@ -285,19 +271,6 @@ async def test_a_file_that_is_no_database_is_refused_with_a_sentence(tmp_path: P
         await SqliteStore(tmp_path).open()
 
 
-def test_columns_are_in_the_order_of_the_fields_they_fill() -> None:
-    columns: dict[Any, str] = {
-        RunRow: RUN,
-        AuditRow: AUDIT,
-        ApiKeyRow: KEY,
-        InboxRow: f"session_id, {INBOX}",
-        StoredFact: f"{FACT}, payload_digest",
-        TranscriptRow: f"session_id, seq, {ITEM}",
-    }
-    for row, names in columns.items():
-        assert row.__struct_fields__ == tuple(names.replace('"', "").split(", "))
-
-
 async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     assert not store.healthy()
@@ -305,21 +278,11 @@ async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
         await store.claim(SESSION)
 
 
-@pytest.mark.parametrize(("table", "kind"), [(FACTS, StoredFact), (ORDERS, InboxRow), (ITEMS, TranscriptRow)])
-def test_a_row_of_a_session_is_written_by_the_names_of_its_columns(table: Table, kind: type[Any]) -> None:
-    assert ["session_no", *_written_by(table, kind)] == _names(table)
-
-
-@pytest.mark.parametrize(("kind", "table"), TABLES.items())
-def test_a_row_is_written_by_the_names_of_its_columns(kind: type[Any], table: Table) -> None:
-    looked_up = {ToolCallRow: {"after_seq": "session_id"}}.get(kind, {})
-    assert _written_by(table, kind) == [looked_up.get(name, name) for name in _names(table)]
-
-
-def _written_by(table: Table, kind: type[Any]) -> list[str]:
-    """The fields of a row in the order in which they are written, each standing for itself."""
-    return list(table.values(kind(*kind.__struct_fields__)))
-
-
-def _names(table: Table) -> list[str]:
-    return table.columns.replace('"', "").split(", ")
+@pytest.mark.parametrize("table", [FACTS, *TABLES.values()])
+def test_a_row_is_written_by_the_names_of_its_columns(table: Table) -> None:
+    written = list(table.read(table.row(*table.row.__struct_fields__)))
+    assert written == [name.strip('"') for name in table.names]
+    first = ["session_no"] if table.of_session else []
+    last = [table.looked_up.column] if table.looked_up else []
+    columns = insert_into(table, 1).partition("(")[2].partition(")")[0]
+    assert columns.replace('"', "").split(", ") == [*first, *written, *last]

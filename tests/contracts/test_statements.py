@@ -1,11 +1,24 @@
 """Statements that are written once: how each database's form follows from them."""
 
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
 import pytest
 
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.automation import CalendarEventRow
 from paddock.rules.rows.rows import RunRow
-from paddock.storage.tables.statements import Change, Query, bind, columns_of, put
+from paddock.storage import tables
+from paddock.storage.postgres import engine as postgres
+from paddock.storage.postgres.connection import connect
+from paddock.storage.sqlite import engine as sqlite
+from paddock.storage.sqlite.connection import open_writer
+from paddock.storage.sqlite.migrate import migrate
+from paddock.storage.tables.conversations import RUNS
+from paddock.storage.tables.statements import Change, Query, Work, ask, bind, columns_of, in_dialect, put
+from postgres_server import a_database
 
 
 def test_a_value_has_one_number_however_often_it_is_used() -> None:
@@ -44,3 +57,64 @@ def test_a_change_that_must_answer_is_refused_with_its_sentence() -> None:
     with pytest.raises(HostError, match="it was changed meanwhile") as refusal:
         change.check([])
     assert refusal.value.code is ErrorCode.CONFLICT
+
+
+def test_a_hint_is_read_by_its_own_database_alone() -> None:
+    sql = "select 1 from facts /*sqlite indexed by facts_moved*/ where n = :n /*postgres for update*/"
+    assert in_dialect(sql, "sqlite", {}) == "select 1 from facts indexed by facts_moved where n = :n "
+    assert in_dialect(sql, "postgres", {}) == "select 1 from facts  where n = :n for update"
+
+
+def test_a_list_is_bound_as_each_database_takes_it() -> None:
+    sql = "select 1 from runs where run_id = any(:names::text[])"
+    there, here = postgres.bound(sql), sqlite.bound(sql)
+    assert there.sql.endswith("run_id = any($1::text[])")
+    assert here.sql.endswith("run_id in (select value from json_each(?1))")
+    assert postgres.values_of(there, {"names": ("a", "b\0")}) == (["a", "b\x1a0"],)
+    assert sqlite.values_of(here, {"names": ["a", "b"]}) == ('["a", "b"]',)
+
+
+def test_words_that_differ_are_said_in_each_database_s_own() -> None:
+    sql = "update t set a = greatest(a, 1), b = no_bytes()"
+    assert sqlite.bound(sql).sql == "update t set a = max(a, 1), b = x''"
+    assert postgres.bound(sql).sql == "update t set a = greatest(a, 1), b = ''::bytea"
+
+
+def test_a_step_for_another_database_is_passed_over(tmp_path: Path) -> None:
+    def work() -> Work[list[object]]:
+        locked = yield ask("/*postgres select pg_advisory_xact_lock(:lock)*/", lock=1)
+        [(found,)] = yield ask("select :number + 1", number=1)
+        return [*locked, found]
+
+    connection = open_writer(tmp_path)
+    assert sqlite.run(connection, work()) == [2]
+    connection.close()
+
+
+def test_types_of_columns_follow_from_the_fields() -> None:
+    kinds = dict(zip(RUNS.names, RUNS.kinds, strict=True))
+    assert (kinds["run_id"], kinds["code"], kinds["first_seq"]) == ("text", "text", "bigint")
+    assert (kinds["ended_at"], kinds['"grant"']) == ("double precision", "bytea")
+
+
+def every_query() -> Iterator[str]:
+    for module in iter_modules(tables.__path__):
+        for thing in vars(import_module(f"{tables.__name__}.{module.name}")).values():
+            if isinstance(thing, Query):
+                yield thing.sql
+
+
+@pytest.mark.anyio
+async def test_every_query_is_understood_by_both_databases(tmp_path: Path) -> None:
+    connection = open_writer(tmp_path)
+    migrate(connection)
+    statements = [sqlite.bound(sql) for sql in every_query()]
+    assert len(statements) > 60
+    for statement in statements:
+        connection.execute(f"explain {statement.sql}", (None,) * len(statement.names))
+    connection.close()
+    with a_database() as address:
+        other = await connect(address)
+        for sql in every_query():
+            await other.execute(f"prepare once as {postgres.bound(sql).sql}; deallocate once")
+        other.terminate()

@@ -11,11 +11,11 @@ from contracts.test_thread_search import asked, enough_patience, found, hold
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.forgetting import ItemErased
 from paddock.rules.rows.rows import SessionDetailsRow
-from paddock.storage import thread_filling
 from paddock.storage.postgres import PostgresStore
-from paddock.storage.postgres import thread_indexing as postgres_indexing
+from paddock.storage.postgres import thread_search as postgres_indexing
+from paddock.storage.search import thread_filling
 from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite import thread_indexing as sqlite_indexing
+from paddock.storage.sqlite import thread_search as sqlite_indexing
 from postgres_server import a_database
 
 pytestmark = pytest.mark.anyio

@@ -18,7 +18,7 @@ from paddock.rules.rows.rows import LeftBehindRow, SessionDetailsRow, SessionRow
 from paddock.rules.search.thread_search import FoundThreads, ThreadQuery, thread_phrases
 from paddock.rules.search.tokens import matches
 from paddock.rules.values import replace
-from paddock.storage import thread_filling
+from paddock.storage.search import thread_filling
 
 pytestmark = pytest.mark.anyio
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection
 
-from paddock.ports.platform import KNOWN_ACTIONS, Performed, PlatformAction
+from paddock.ports.platforms import KNOWN_ACTIONS, Performed, PlatformAction
 from paddock.rules.access.permissions import RunScope
 
 

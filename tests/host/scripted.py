@@ -66,9 +66,8 @@ from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import ANYWHERE, Batch, Placement, RunListener, RunnerStatus, Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.knowledge import Knowledge
-from paddock.ports.platform import PlatformActions
+from paddock.ports.platforms import PlatformActions, Webhooks
 from paddock.ports.tools import Tools
-from paddock.ports.webhooks import Webhooks
 from paddock.rules.access.host_only import ApiAgents
 from paddock.rules.access.limits import Rates
 from paddock.rules.agents.specs import PlatformSpec

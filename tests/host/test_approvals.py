@@ -14,7 +14,7 @@ from paddock.host.people import approvals as room
 from paddock.host.people.approvals import Approvals
 from paddock.host.runs.outcomes import Outcomes
 from paddock.ports import Caller
-from paddock.ports.platform import Performed
+from paddock.ports.platforms import Performed
 from paddock.rules.access.approvals import APPROVAL_SECONDS, DECIDED, MAX_PER_RUN
 from paddock.rules.access.limits import Rates
 from paddock.rules.errors import ErrorCode, HostError

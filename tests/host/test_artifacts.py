@@ -16,7 +16,7 @@ from paddock.host.calls.artifacts import ArtifactLimits
 from paddock.host.keeping.sweeping import GRACE_SECONDS, Sweeper
 from paddock.rules.access.artifacts import NewArtifact
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-from paddock.storage.files import FileBlobs
+from paddock.storage.files.local import FileBlobs
 from paddock.storage.sqlite import SqliteStore
 from stores import QuickBlobs
 

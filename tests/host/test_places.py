@@ -9,7 +9,7 @@ import pytest
 from paddock.host.platforms.deliveries import Deliveries
 from paddock.host.runs.outcomes import Outcomes
 from paddock.ports.places import Places
-from paddock.ports.webhooks import Posted
+from paddock.ports.platforms import Posted
 from paddock.rules.access.limits import next_after
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.deliveries import DeliveryRow

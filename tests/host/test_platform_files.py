@@ -9,7 +9,7 @@ from host.scripted import HERE
 from host.test_platforms import CHAT_USER, Receiver, a_house, an_event, come, deliver
 from images.pictures import picture
 from paddock.host.people.principals import Principal
-from paddock.ports.webhooks import Posted
+from paddock.ports.platforms import Posted
 from paddock.rules.conversations.attachment_urls import taken_apart
 from paddock.rules.errors import ErrorCode, HostError
 

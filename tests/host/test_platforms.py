@@ -20,7 +20,7 @@ from http_api.doors import serving
 from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import Accepted
 from paddock.ports import Store
-from paddock.ports.webhooks import Posted
+from paddock.ports.platforms import Posted
 from paddock.rules.agents.specs import PlatformSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.platforms.webhook_signatures import is_signed

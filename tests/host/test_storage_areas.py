@@ -13,7 +13,7 @@ from paddock.host.keeping.sweeping import UPLOAD_SECONDS, Sweeper
 from paddock.rules.access.areas import area_key
 from paddock.rules.errors import ErrorCode
 from paddock.rules.rows.rows import StorageRow
-from paddock.storage.files import FileBlobs
+from paddock.storage.files.local import FileBlobs
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from paddock.rules.agents.config import MASK
 from paddock.rules.cluster.secret import ClusterSecret
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AgentRow, ArtifactRow
-from paddock.storage.sealing import Sealer
+from paddock.storage.files.cluster_secret import Sealer
 from stores import QuickStore
 
 pytestmark = pytest.mark.anyio

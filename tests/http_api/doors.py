@@ -78,8 +78,8 @@ from paddock.rules.conversations.attachment_urls import SigningKeys
 from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
-from paddock.storage.sealing import Sealer
-from paddock.storage.sqlite.knowledge import SqliteKnowledge
+from paddock.storage.chosen import knowledge_in
+from paddock.storage.files.cluster_secret import Sealer
 from paddock.telemetry.metrics import Metrics
 from paddock.tools.calendar import CalendarTools
 from paddock.tools.catalog import ToolCatalog
@@ -356,7 +356,7 @@ async def open_doors(
         ready = [(True, "ready")]
         users = Users(house.store, clock=time.time)
         house.inbox.users = users
-        kept = SqliteKnowledge(house.store)  # pyright: ignore[reportArgumentType]
+        kept = knowledge_in(house.store)
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
         uploads = uploads_of(house, keys, uploading)

@@ -10,7 +10,7 @@ from host.scripted import AtRunner
 from http_api.doors import Doors, a_body, assert_problem, open_doors
 from http_api.ordering import events_in
 from http_api.test_ag_ui_history import AG_UI, Chat, user
-from paddock.ports.platform import Performed, PlatformAction
+from paddock.ports.platforms import Performed, PlatformAction
 from paddock.rules.access.permissions import RunScope
 
 pytestmark = pytest.mark.anyio

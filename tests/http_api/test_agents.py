@@ -8,7 +8,7 @@ from host.scripted import manifest_of
 from http_api.doors import SECRET, Doors, a_body, assert_problem, open_doors
 from http_api.test_openapi import check, described
 from paddock.host.agents.stored import StoredAgents
-from paddock.storage.sealing import Sealer
+from paddock.storage.files.cluster_secret import Sealer
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 pytestmark = pytest.mark.anyio

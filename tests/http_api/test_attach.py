@@ -28,7 +28,7 @@ from paddock.ports import ApiKeyRow
 from paddock.ports.attachments import NoAttachments
 from paddock.runners.gateway import Confinement, Gateway, RunnerGate
 from paddock.runners.installed.catalog import Catalog
-from paddock.storage.sqlite.knowledge import SqliteKnowledge
+from paddock.storage.chosen import knowledge_in
 
 pytestmark = pytest.mark.anyio
 ONE = "plugin:test/one/default"
@@ -42,7 +42,7 @@ async def no_calls(*_: Any, **__: Any) -> Any:
 async def an_open_house(home: Path) -> AsyncGenerator[tuple[SmallHouse, Gateway, httpx.AsyncClient, str]]:
     gateway = Gateway(Catalog(), Confinement(home, "test-attach"), RunnerGate(no_calls), host_version="test")
     async with small_house(gateway=gateway) as house:  # pyright: ignore[reportArgumentType]
-        kept = SqliteKnowledge(house.store)  # pyright: ignore[reportArgumentType]
+        kept = knowledge_in(house.store)
         users, knowledge = Users(house.store, clock=time.time), Bases(kept, Ingest(kept))
         streams = OpenStreams(house.store)
         app = helpers.app_of(

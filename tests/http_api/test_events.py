@@ -15,7 +15,7 @@ from http_api.doors import Doors, assert_problem, open_doors
 from http_api.test_openapi import check, described
 from images.pictures import picture
 from paddock.http_api.native.events import LARGE_AT_ONCE
-from paddock.ports.webhooks import Posted
+from paddock.ports.platforms import Posted
 from paddock.rules.agents.specs import PlatformSpec
 from paddock.rules.platforms.webhook_signatures import headers_for, key_of
 from paddock.rules.run.input import MAX_BODY_BYTES

@@ -326,7 +326,7 @@ def _store(host: Host, server: Server | None) -> Any:
 
 
 def _schema(kind: str) -> int:
-    from paddock.storage.shipped import shipped_migrations
+    from paddock.storage.tables.schema import shipped_migrations
 
     return max(step.number for step in shipped_migrations(kind))
 

@@ -27,11 +27,11 @@ from paddock.rules.access.approvals import approval_for
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import ERASED, bare, is_salted, verify
 from paddock.rules.log.retention import DAY, Periods
-from paddock.storage.files import FileBlobs
+from paddock.storage.files.local import FileBlobs
+from paddock.storage.files.verifying import look
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME
-from paddock.storage.verifying import look
 from stores import QuickBlobs
 
 pytestmark = pytest.mark.anyio

@@ -25,11 +25,11 @@ from paddock.rules.rows.rows import AuditRow
 from paddock.rules.search.history_search import TranscriptQuery
 from paddock.rules.search.tokens import phrases_of
 from paddock.rules.values import replace
-from paddock.storage.files import FileBlobs
+from paddock.storage.files.local import FileBlobs
+from paddock.storage.files.verifying import look
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite.rebuilding import compare
-from paddock.storage.verifying import look
+from paddock.storage.sqlite.commands import compare
 from stores import QuickBlobs
 
 pytestmark = pytest.mark.anyio

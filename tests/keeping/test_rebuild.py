@@ -8,7 +8,7 @@ import pytest
 from host.scripted import small_house
 from keeping.conversations import THREAD, a_lively_conversation, a_turn
 from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite.rebuilding import compare, rebuild
+from paddock.storage.sqlite.commands import compare, rebuild
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from host.scripted import small_house
 from keeping.conversations import THREAD, a_lively_conversation, a_turn
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.postgres import PostgresStore
-from paddock.storage.postgres.rebuilding import check, compare, rebuild
+from paddock.storage.postgres.commands import check, compare, rebuild
 from postgres_server import a_database
 from warm import Command
 

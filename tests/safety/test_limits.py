@@ -14,8 +14,8 @@ SHARED = re.compile(r"asyncio\.Semaphore\(|CapacityLimiter\(|Places\(|asyncio\.Q
 KNOWN = {
     "models/remote.py": "on the page",
     "tools/mcp_server.py": "on the page",
-    "storage/indexing.py": "on the page",
-    "storage/thread_filling.py": "on the page",
+    "storage/search/in_parts.py": "on the page",
+    "storage/search/thread_filling.py": "on the page",
     "storage/sqlite/pool.py": "threads of the database",
     "storage/sqlite/writer.py": "groups of rows, written at once",
     "http_api/native/events.py": "on the page",

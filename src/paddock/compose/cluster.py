@@ -17,7 +17,7 @@ from paddock.ports.bus import Bus
 from paddock.rules.agents.extras import needed_for
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import hosts_in
-from paddock.storage.files import FileBlobs
+from paddock.storage.files.local import FileBlobs
 
 log = structlog.get_logger("paddock.cluster")
 
@@ -76,6 +76,6 @@ def blobs_of(settings: Settings) -> Blobs:
     if settings.artifacts == "embedded":
         return FileBlobs(settings.data / "blobs")
     with needed_for("keeping files in S3"):
-        from paddock.storage.s3 import S3Blobs
+        from paddock.storage.files.s3 import S3Blobs
 
     return S3Blobs(settings.artifacts, beside=Path(settings.data) / "blobs")

@@ -21,7 +21,7 @@ from paddock.host.session.needs import SessionNeeds
 from paddock.host.session.sessions import Sessions
 from paddock.host.session.word_quota import WordLimits, Words
 from paddock.host.streams.open_streams import OpenStreams, StreamLimits
-from paddock.storage.sealing import Sealer
+from paddock.storage.files.cluster_secret import Sealer
 
 
 @dataclass(frozen=True, slots=True)

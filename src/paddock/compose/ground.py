@@ -44,7 +44,7 @@ from paddock.ports.artifacts import Blobs
 from paddock.rules.cluster.secret import ClusterSecret
 from paddock.settings import Settings
 from paddock.storage.chosen import knowledge_in, store_at
-from paddock.storage.cluster_secret import find as find_secret
+from paddock.storage.files.cluster_secret import find as find_secret
 from paddock.tools.catalog import ToolCatalog
 
 

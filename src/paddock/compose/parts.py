@@ -53,7 +53,7 @@ from paddock.runners.installed.catalog import Catalog
 from paddock.runners.installed.plugins_watch import PluginsWatch
 from paddock.runners.packages.installed import RECORD_FILE
 from paddock.settings import Settings
-from paddock.storage.signing_keys import KeyFile
+from paddock.storage.files.signing_keys import KeyFile
 from paddock.tools import builtin
 from paddock.tools.calendar import CalendarTools
 from paddock.tools.catalog import ToolCatalog

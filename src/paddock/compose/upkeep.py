@@ -131,7 +131,7 @@ def _followers(
 
 
 def _agree_on_signing_keys(settings: Settings) -> Callable[[], Awaitable[None]]:
-    from paddock.storage.postgres.signing_keys import agree
+    from paddock.storage.postgres.commands import agree
 
     return lambda: agree(settings.store, settings.signing_file)
 

@@ -7,7 +7,7 @@ here.
 import msgspec
 
 from paddock.confinement.readers import read_apart
-from paddock.ports.pictures import Picture
+from paddock.ports.attachments import Picture
 from paddock.ports.places import Places
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import Value

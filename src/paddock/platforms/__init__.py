@@ -1,1 +1,1 @@
-"""Chat platforms: how the host talks to their servers. Plugs of `paddock.ports.webhooks`."""
+"""Chat platforms: how the host talks to their servers. Plugs of `paddock.ports.platforms`."""

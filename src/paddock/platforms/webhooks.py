@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from paddock.ports.webhooks import Posted
+from paddock.ports.platforms import Posted
 from paddock_sdk import outbound
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

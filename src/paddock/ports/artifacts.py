@@ -1,13 +1,14 @@
-"""Files and blobs as the host sees them: bytes under their hash, and the rows that say whose they are.
+"""What is kept for conversations and plugins: bytes under their hash, the rows that say whose they are, and state.
 
 Bytes come before their row and go after it, so a crash in between leaves bytes nobody needs and never a row without
 bytes; what nobody needs is found and removed later.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from paddock.ports.log import Rows
 from paddock.rules.rows.rows import ArtifactRow, StorageRow
 from paddock.rules.values import Value
 
@@ -45,8 +46,17 @@ class Blobs(Protocol):
         ...
 
 
-class ArtifactRecords(Protocol):
-    """What can be looked up about artifacts."""
+class ScopeState(Value, frozen=True):
+    """The state of one scope: how many bytes all its values have, and as many of them as were asked for."""
+
+    size: int
+    values: Mapping[str, bytes]
+    left_out: tuple[str, ...] = ()
+    """The keys whose values were more than was asked for."""
+
+
+class KeptRecords(Rows, Protocol):
+    """What can be looked up about artifacts, storage areas and state. Every read is of committed data."""
 
     async def artifact(self, artifact_id: str) -> ArtifactRow | None: ...
     async def artifacts_of(self, conversation_id: str, *, limit: int = 500) -> Sequence[ArtifactRow]:
@@ -62,10 +72,6 @@ class ArtifactRecords(Protocol):
         """Those of these hashes that an artifact or a storage area needs."""
         ...
 
-
-class StorageRecords(Protocol):
-    """What can be looked up about storage areas."""
-
     async def stored(self, area_key: str, key: str) -> StorageRow | None: ...
     async def stored_keys(self, area_key: str, *, prefix: str = "", after: str = "", limit: int = 100) -> Sequence[str]:
         """Keys that begin with `prefix` and come after `after`, in order of their code points."""
@@ -75,3 +81,10 @@ class StorageRecords(Protocol):
     async def stored_before(self, key_prefix: str, time: float, *, limit: int = 500) -> Sequence[StorageRow]:
         """Rows of areas whose area key begins so, last written before `time`: what was begun and never finished."""
         ...
+
+    async def state(self, scope_key: str, key: str) -> bytes | None: ...
+    async def state_snapshot(self, scope_keys: Sequence[str], *, max_bytes: int) -> Mapping[str, ScopeState]:
+        """Each of these scopes as it is now; of its values those that fit into `max_bytes`, in order of their keys."""
+        ...
+
+    async def state_size(self, scope_key: str) -> int: ...

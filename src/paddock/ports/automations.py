@@ -1,13 +1,15 @@
-"""Jobs and their ticks as they are looked up. They are written like other rows: with a run, or by `Records.write`."""
+"""Jobs and calendars: what is on record of them, and what the calendar's tools ask of the host."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from paddock.rules.rows.automation import AutomationRow, TickRow
+from paddock.ports.log import Rows
+from paddock.ports.tools import ToolUse
+from paddock.rules.rows.automation import AutomationRow, CalendarEventRow, CalendarState, TickRow
 
 
-class AutomationRecords(Protocol):
-    """Every read is of committed data."""
+class AutomationRecords(Rows, Protocol):
+    """Jobs and their ticks. Every read is of committed data."""
 
     async def automation(self, job_id: str) -> AutomationRow | None: ...
     async def automation_of_thread(self, thread_id: str) -> AutomationRow | None: ...
@@ -31,3 +33,22 @@ class AutomationRecords(Protocol):
     async def ticks(self, job_id: str, *, before: float | None = None, limit: int = 50) -> Sequence[TickRow]:
         """What became of ticks, the latest first."""
         ...
+
+
+class CalendarRecords(Rows, Protocol):
+    """Every read is of committed data."""
+
+    async def calendar_state(self, workspace_id: str, user_id: str) -> CalendarState: ...
+    async def calendar_event(self, event_id: str) -> CalendarEventRow | None: ...
+    async def calendar_events(
+        self, workspace_id: str, user_id: str, *, since: float, until: float, limit: int
+    ) -> Sequence[CalendarEventRow]:
+        """A user's that begin before `until` and may go on after `since`, the earliest first."""
+        ...
+
+
+class CalendarWork(Protocol):
+    """What a run may do with the calendar of its user. Raises HostError with a sentence for the model."""
+
+    async def write(self, use: ToolUse, action: str, given: Mapping[str, Any]) -> Mapping[str, Any]: ...
+    async def read(self, use: ToolUse, given: Mapping[str, Any]) -> Mapping[str, Any]: ...

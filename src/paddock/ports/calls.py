@@ -1,9 +1,12 @@
-"""What is on record about calls of tools and models: who made them, what came of them, what they used."""
+"""Calls of tools and models, and actions that were asked for, on record: who, what came of it, what it cost."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
+from paddock.ports.log import Rows
+from paddock.rules.access.approvals import Approval
+from paddock.rules.rows.calls import ModelUsageRow, PlacedCall, ToolCallRow
+from paddock.rules.rows.rows import WHOLE, View
 from paddock.rules.values import Value
 
 
@@ -19,8 +22,8 @@ class Spent(Value, frozen=True):
     """Calls that were answered by a model whose price nobody named."""
 
 
-class CallRecords(Protocol):
-    """Reads of committed rows; they are written by `Records.write` or with the facts of a session."""
+class CallRecords(Rows, Protocol):
+    """Every read is of committed data. Of an approval nothing is written again: who writes a step first, has it."""
 
     async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
         """The calls a run made, in the order they began."""
@@ -49,4 +52,22 @@ class CallRecords(Protocol):
     async def spent_on(self, day: float, workspace_id: str, user_id: str | None = None) -> tuple[int, float]:
         """Tokens and cost of the model calls that began on a day, which is told by its midnight UTC and is one of the
         last two. However many there were, it reads a row for each user."""
+        ...
+
+    async def placed_calls(
+        self, session_id: str, *, before: tuple[int, int] | None = None, limit: int = 50, view: View = WHOLE
+    ) -> Sequence[PlacedCall]:
+        """Calls of tools by the runs of a conversation that stand before (fact, number), newest first."""
+        ...
+
+    async def placed_call(self, call_id: str) -> PlacedCall | None: ...
+
+    async def approval(self, approval_id: str) -> Approval | None: ...
+    async def approvals(self, workspace_id: str, user_id: str, *, limit: int = 100) -> Sequence[Approval]:
+        """A user's, newest first."""
+        ...
+
+    async def approval_count(self, run_id: str) -> int: ...
+    async def unfinished_approvals(self) -> Sequence[Approval]:
+        """Granted, and nothing on record about how it went: what a host that died left behind."""
         ...

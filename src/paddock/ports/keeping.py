@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+from paddock.ports.log import Rows
 from paddock.rules.log.chain import Head
 from paddock.rules.log.retention import OldFact, OldSession
 
@@ -20,7 +21,9 @@ OldRows = Literal[
 """Rows that are forgotten by age. A run is kept for as long as its facts are, and then for its own time."""
 
 
-class KeepingRecords(Protocol):
+class KeepingRecords(Rows, Protocol):
+    """What is old or deleted, and how it is forgotten."""
+
     async def trimmed(self, session_id: str) -> Head:
         """The last fact that was trimmed from the beginning of a log; number 0 when none was."""
         ...

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from paddock.rules.people.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
-from paddock.rules.rows.rows import RunRow
+from paddock.rules.rows.rows import AuditRow, RunRow
 
 
 class OverviewRecords(Protocol):
@@ -32,3 +32,5 @@ class OverviewRecords(Protocol):
         """How many runs began since then, how they ended and how long they took, by span of `every` seconds; None: all
         of them together, from 0. Spans without runs are left out."""
         ...
+
+    async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]: ...

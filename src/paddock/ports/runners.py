@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
+from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import HostError
 from paddock.rules.run.results import Result
 from paddock.rules.values import Value
@@ -173,3 +174,26 @@ class RunnerGateway(Protocol):
 
     async def list_runners(self) -> Sequence[RunnerStatus]: ...
     async def stop(self) -> None: ...
+
+
+class Observer(Protocol):
+    """Told on the event loop, so every method only takes note. Times are seconds since the epoch."""
+
+    def run_started(self, grant: Grant, at: float) -> None: ...
+    def run_ended(self, run_id: str, status: str, at: float) -> None:
+        """Also told of runs that never started."""
+        ...
+
+    def step(self, run_id: str, name: str, at: float, *, begins: bool) -> None: ...
+    def host_call(self, run_id: str, action: str, resource: str, result: str, began: float, ended: float) -> None:
+        """A runner asked for something; `result` is "allowed", or the code of the refusal."""
+        ...
+
+
+class Unobserved:
+    """Nobody watches."""
+
+    def run_started(self, grant: Grant, at: float) -> None: ...
+    def run_ended(self, run_id: str, status: str, at: float) -> None: ...
+    def step(self, run_id: str, name: str, at: float, *, begins: bool) -> None: ...
+    def host_call(self, run_id: str, action: str, resource: str, result: str, began: float, ended: float) -> None: ...

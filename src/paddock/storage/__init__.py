@@ -1,1 +1,11 @@
-"""Where facts, rows and keys are kept: plugs behind `paddock.ports.Store`. They decide nothing."""
+"""The store: everything a host keeps, in one SQLite file or in one PostgreSQL database.
+
+- `tables/` states each row type once: columns, key, writes, queries. Nothing there knows a database.
+- `sqlite/` and `postgres/` are the dialects: an engine that binds and executes those statements, the append to the log
+  behind its fence, full-text search, and what only that database needs (groups of commits, claims, hosts).
+- `search/` decides when words get into the indexes; `files/` has bytes, backups, keys and secrets.
+- `sql/` has the schema, step by step. A step that was released is never changed.
+
+A row comes in by `write` or with the facts of an `append`, and leaves by a query of `tables/`. A new table is a step in
+`sql/`, one statement and its query in `tables/`. What never lives here: decisions. They are in `rules/`.
+"""

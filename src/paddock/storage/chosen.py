@@ -7,7 +7,7 @@ from paddock.ports.hosts import Hosts
 from paddock.ports.knowledge import KnowledgeStore
 from paddock.rules.agents.addresses import is_postgres
 from paddock.rules.agents.extras import needed_for
-from paddock.storage.lock import host_id
+from paddock.storage.files.lock import host_id
 
 
 def store_at(address: str, directory: Path, *, serving: bool = False, url: str = "") -> Store:
@@ -30,14 +30,15 @@ def hosts_in(store: Store) -> Hosts | None:
 def knowledge_in(store: Store) -> KnowledgeStore:
     """Knowledge as that store keeps it, in the same database."""
     from paddock.storage.sqlite import SqliteStore
+    from paddock.storage.tables.knowledge import KnowledgeTables
 
     if isinstance(store, SqliteStore):
-        from paddock.storage.sqlite.knowledge import SqliteKnowledge
+        from paddock.storage.sqlite.knowledge import SqliteWords
 
-        return SqliteKnowledge(store)
+        return KnowledgeTables(store.engine, SqliteWords())
     from paddock.storage.postgres import PostgresStore
-    from paddock.storage.postgres.knowledge import PostgresKnowledge
+    from paddock.storage.postgres.knowledge import PostgresWords
 
     if isinstance(store, PostgresStore):
-        return PostgresKnowledge(store)
+        return KnowledgeTables(store.engine, PostgresWords())
     raise TypeError(f"{type(store).__name__} keeps no knowledge")

@@ -13,8 +13,8 @@ from typing import Any
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.rows import PluginRow
 from paddock.rules.search.tokens import tokens_of
-from paddock.storage.postgres import knowledge_words
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
+from paddock.storage.postgres.knowledge import columns
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.ownership import refuse_while_served
 from paddock.storage.postgres.texts import escaped_column, unescaped
@@ -168,7 +168,7 @@ async def _index_knowledge(connection: Connection) -> None:
         lengths, vectors = list[int](), list[str]()
         for _, _, kb_no, heading, text in rows:
             tokens = " ".join(tokens_of(f"{unescaped(heading)}\n{unescaped(text)}"))
-            length, vector = knowledge_words.columns(kb_no, [tokens])
+            length, vector = columns(kb_no, [tokens])
             lengths += length
             vectors += vector
         await connection.fetch(_WORDS, numbers, documents, lengths, vectors)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from paddock.ports.observing import Observer
+from paddock.ports.runners import Observer
 from paddock.rules.access.permissions import Grant
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 from pydantic_core import to_json
 
-from paddock.ports.calendar import CalendarWork
+from paddock.ports.automations import CalendarWork
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.errors import HostError
 from paddock.tools.catalog import MAX_ERROR_CHARS, encoded, failed

@@ -68,7 +68,7 @@ def _store(settings: Settings) -> Finding:
 
         says = f"embedded: SQLite {apsw.sqlite_lib_version()} through apsw {apsw.apsw_version()}"
         return Finding("store", "ok", says)
-    from paddock.storage.postgres.doctor import examine
+    from paddock.storage.postgres.commands import examine
 
     state, says, remedy = asyncio.run(examine(settings.store))
     return Finding("store", state, says, remedy)
@@ -101,7 +101,7 @@ def _artifacts(settings: Settings) -> Finding:
     if settings.artifacts == EMBEDDED:
         return Finding("artifacts", "ok", f"embedded: files in {settings.data / 'blobs'}, for this host alone")
     from paddock.rules.errors import FilesUnavailableError
-    from paddock.storage.s3 import S3Blobs
+    from paddock.storage.files.s3 import S3Blobs
 
     try:
         asyncio.run(S3Blobs(settings.artifacts, beside=settings.data).reach())

@@ -39,7 +39,7 @@ def _running(data: Path) -> _Running | None:
 
 def data_directory(settings: Settings) -> Finding:
     from paddock.rules.errors import StorageUnavailableError
-    from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
+    from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
 
     if not settings.data.exists():
         return _parent_writable(settings.data)

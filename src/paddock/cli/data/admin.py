@@ -20,11 +20,10 @@ from paddock.rules.agents.addresses import is_postgres
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rebuilding import Difference
 from paddock.settings import Settings
-from paddock.storage import backup as backups
-from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
-from paddock.storage.sqlite.copying import has_database
-from paddock.storage.sqlite.rebuilding import compare, rebuild
-from paddock.storage.verifying import Looked, look
+from paddock.storage.files import backup as backups
+from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
+from paddock.storage.files.verifying import Looked, look
+from paddock.storage.sqlite.commands import compare, has_database, rebuild
 
 PIECE = 1024 * 1024
 Found = TypeVar("Found")
@@ -35,13 +34,13 @@ def _look_in_database(settings: Settings) -> list[Looked]:
 
 
 def _compare_database(settings: Settings) -> list[Difference]:
-    from paddock.storage.postgres import rebuilding
+    from paddock.storage.postgres import commands as rebuilding
 
     return _all(settings, rebuilding.compare(settings.store))
 
 
 def _rebuild_database(settings: Settings) -> list[Difference]:
-    from paddock.storage.postgres import rebuilding
+    from paddock.storage.postgres import commands as rebuilding
 
     return _all(settings, rebuilding.rebuild(settings.store))
 
@@ -57,7 +56,7 @@ def _all(settings: Settings, found: AsyncIterator[Found]) -> list[Found]:
 
 
 async def _looked_at(settings: Settings) -> AsyncIterator[Looked]:
-    from paddock.storage.postgres import rebuilding
+    from paddock.storage.postgres import commands as rebuilding
 
     async for session_id, damage in rebuilding.check(settings.store):
         yield Looked("conversation", session_id, f"fact {damage.seq}: {damage.what}" if damage else None)

@@ -15,11 +15,11 @@ from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import PluginRow
 from paddock.runners.packages import PackageError
 from paddock.settings import EMBEDDED, Settings
-from paddock.storage import backup
-from paddock.storage.cluster_secret import FILE_NAME, VARIABLE, find, is_there
-from paddock.storage.files import FileBlobs
-from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
-from paddock.storage.sqlite.copying import has_database
+from paddock.storage.files import backup
+from paddock.storage.files.cluster_secret import FILE_NAME, VARIABLE, find, is_there
+from paddock.storage.files.local import FileBlobs
+from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
+from paddock.storage.sqlite.commands import has_database
 
 LOST = "Set it again, or run `paddock keys adopt-secret` and write the settings of agents made over the API again."
 
@@ -89,7 +89,7 @@ NEEDS_STORE = "Say which database, with --store postgresql://... or PADDOCK_STOR
 def migrate(settings: Settings, *, only_check: bool) -> int:
     """Bring the schema up to date, or only say what is to come: 1 when something is, 2 when nobody can tell."""
     _need_postgres(settings)
-    from paddock.storage.postgres.doctor import examine
+    from paddock.storage.postgres.commands import examine
     from paddock.storage.postgres.migrate import bring_up_to_date
 
     try:

@@ -18,10 +18,10 @@ from paddock.host.people.principals import DEV
 from paddock.ports import ApiKeyRow, Store
 from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
-from paddock.storage import cluster_secret
 from paddock.storage.chosen import store_at
-from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
-from paddock.storage.signing_keys import rotate
+from paddock.storage.files import cluster_secret
+from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
+from paddock.storage.files.signing_keys import rotate
 
 MAX_NAME = 128
 
@@ -206,6 +206,6 @@ async def _added_first(store: Store, row: ApiKeyRow, *, if_none: bool) -> bool:
 def _rotated(settings: Settings) -> str:
     if not settings.shares_signing_keys:
         return rotate(settings.signing_file, time.time())
-    from paddock.storage.postgres.signing_keys import rotate as rotate_for_all
+    from paddock.storage.postgres.commands import rotate as rotate_for_all
 
     return asyncio.run(rotate_for_all(settings.store, time.time()))

@@ -37,7 +37,7 @@ from paddock.models.loading import ModelSettingsError
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import store_at
-from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
+from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
 from paddock.telemetry.loop_watch import LoopWatch
 from paddock.tools.functions import ToolDefinitionError
 

@@ -16,9 +16,8 @@ from paddock.host.agents.agents import AgentBinding, Agents
 from paddock.host.agents.shapes import AgentShape, in_words, name_problem
 from paddock.host.people.principals import Principal
 from paddock.host.runs.authority import leads_outside, settle_config
-from paddock.ports import Records
-from paddock.ports.agents import AgentRecords
-from paddock.ports.secrets import Sealing
+from paddock.ports import KeptRecords
+from paddock.ports.definitions import AgentRecords, Sealing
 from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents, named_outside
 from paddock.rules.agents.config import (
     ALWAYS,
@@ -52,7 +51,7 @@ class StoredAgents:
         agents: Agents,
         *,
         kept: AgentRecords,
-        records: Records,
+        records: KeptRecords,
         clock: Callable[[], float],
         sealing: Sealing,
         opened: ApiAgents = NOTHING_OPENED,

@@ -17,7 +17,7 @@ from paddock.host.people.users import Users
 from paddock.host.runs.authority import Authority
 from paddock.host.session.arrivals import Accepted
 from paddock.host.zones import find_zone
-from paddock.ports import Records
+from paddock.ports import AutomationRecords
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.automation import AutomationGone, AutomationRow, TickRow
 from paddock.rules.rows.rows import AuditRow
@@ -43,7 +43,7 @@ class Automation(Value, frozen=True):
 class Automations:
     def __init__(
         self,
-        records: Records,
+        records: AutomationRecords,
         scheduler: Scheduler,
         *,
         agents: Agents,

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from paddock.host.automation.calendar_shapes import event_as_told, read_event, read_span, zone_of
 from paddock.host.ids import new_id
-from paddock.ports import Records
+from paddock.ports import CalendarRecords
 from paddock.ports.tools import ToolUse
 from paddock.rules.agents.extras import needed_for
 from paddock.rules.errors import ErrorCode, HostError
@@ -43,7 +43,7 @@ ONE_DAY = 86_400.0
 class Calendars:
     """The `CalendarWork` port, and what the doors ask."""
 
-    def __init__(self, records: Records, *, clock: Callable[[], float]) -> None:
+    def __init__(self, records: CalendarRecords, *, clock: Callable[[], float]) -> None:
         self._records = records
         self.clock = clock
 

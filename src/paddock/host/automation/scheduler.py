@@ -5,7 +5,7 @@ neither a restart nor a second host on the same database makes two of it; claims
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Protocol
@@ -20,12 +20,11 @@ from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import Accepted, Firing, NewRun
 from paddock.host.streams.bell import Bell, until
 from paddock.host.zones import find_zone
-from paddock.ports import ApiKeyRow
-from paddock.ports.automations import AutomationRecords
+from paddock.ports import ApiKeys, AutomationRecords
 from paddock.ports.places import Places
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.rows.automation import AutomationRow, JobClaim, JobFreed, JobGoesOn, JobMoves, TickRow
-from paddock.rules.rows.rows import Apart, AuditRow
+from paddock.rules.rows.rows import AuditRow
 from paddock.rules.run.events import SCHEDULE, RunEvent
 from paddock.rules.schedule.automations import Job, from_body
 from paddock.rules.schedule.schedule import Due, ScheduleError, due
@@ -47,17 +46,14 @@ AGAIN_SECONDS = 5.0
 REMOVED = "all keys of the user whose job it is were revoked; it goes on when they have one again"
 
 
-class SchedulerStore(AutomationRecords, Protocol):
-    async def write(self, rows: list[Apart]) -> None: ...
-    async def api_keys(
-        self, workspace_id: str | None, *, user_id: str | None = None, limit: int = 1000
-    ) -> Sequence[ApiKeyRow]: ...
+class _Records(AutomationRecords, ApiKeys, Protocol):
+    """The ports of the store that are used here."""
 
 
 class Scheduler:
     def __init__(
         self,
-        store: SchedulerStore,
+        store: _Records,
         inbox: Inbox,
         *,
         agents: Agents,

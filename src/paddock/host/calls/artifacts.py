@@ -15,8 +15,8 @@ import msgspec
 
 from paddock.host.calls.content_types import content_type
 from paddock.host.calls.work import CallHandler
+from paddock.ports import KeptRecords
 from paddock.ports.artifacts import Blobs
-from paddock.ports.log import Records
 from paddock.rules.access.artifacts import NewArtifact, described, is_expired, may_read, of_run, ref_to, safe_name
 from paddock.rules.access.limits import MAX_ARTIFACT_INLINE_BYTES, MAX_RANGE_BYTES
 from paddock.rules.access.permissions import Grant
@@ -60,7 +60,7 @@ RawReader = Callable[[Grant, str], Awaitable[RawContent | None]]
 class Artifacts:
     def __init__(
         self,
-        records: Records,
+        records: KeptRecords,
         blobs: Blobs,
         *,
         clock: Callable[[], float],

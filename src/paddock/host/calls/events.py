@@ -6,10 +6,11 @@ deliveries are rows of their own beside the log; each stands after the fact it f
 
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import Protocol
 
 from paddock.host.calls.artifacts import RawContent
 from paddock.host.calls.work import CallHandler
-from paddock.ports import Records
+from paddock.ports import CallRecords, ConversationRecords, DeliveryRecords
 from paddock.rules.access.limits import MAX_PAGE
 from paddock.rules.access.permissions import Grant, RunScope
 from paddock.rules.errors import ErrorCode, HostError
@@ -40,8 +41,12 @@ READS_EVENTS = frozenset({"events.get", "events.page"})
 NO_END = Place(MAX_SEQ)
 
 
+class _Records(CallRecords, ConversationRecords, DeliveryRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Events:
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: _Records) -> None:
         self._records = records
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from paddock.host.calls.transcript_items import MAX_ANSWER_BYTES, item_of, weight_of
 from paddock.host.calls.work import CallHandler
-from paddock.ports import Records
+from paddock.ports import ConversationRecords
 from paddock.rules.access.limits import MAX_PAGE
 from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode, HostError
@@ -39,7 +39,7 @@ class _Part(Value, frozen=True):
 
 
 class History:
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: ConversationRecords) -> None:
         self._records = records
 
     @property

@@ -21,7 +21,7 @@ from paddock.host.cluster.outage import Outage
 from paddock.host.keeping.audit import Audit
 from paddock.host.runs.live_run import LiveRun
 from paddock.host.runs.live_runs import LiveRuns
-from paddock.ports import Caller, Records, Unreadable
+from paddock.ports import Caller, ConversationRecords, Unreadable
 from paddock.rules.access.gate import (
     LOOKED_AT,
     CallCheck,
@@ -106,7 +106,7 @@ class HostCalls:
         work: Mapping[str, CallHandler],
         live: LiveRuns,
         outage: Outage,
-        records: Records,
+        records: ConversationRecords,
         audit: Audit,
         clock: Callable[[], float],
         rates: Rates | None = None,

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from paddock.host.calls.artifacts import Artifacts
 from paddock.host.calls.work import CallHandler
 from paddock.host.keeping.sweeping import free
+from paddock.ports import KeptRecords
 from paddock.ports.artifacts import Blobs
 from paddock.ports.knowledge import DocumentRow, JobRow, Knowledge, Passage, original_id
-from paddock.ports.log import Records
 from paddock.rules.access.artifacts import NewArtifact
 from paddock.rules.access.permissions import Grant
 from paddock.rules.rows.rows import ArtifactGone
@@ -48,7 +48,7 @@ class DocumentOriginals:
     """Originals of documents as artifacts of their workspace, of no user and of no conversation: they count against its
     room, are in its backups, and are readable by runs that were granted them."""
 
-    def __init__(self, artifacts: Artifacts, records: Records, blobs: Blobs) -> None:
+    def __init__(self, artifacts: Artifacts, records: KeptRecords, blobs: Blobs) -> None:
         self._artifacts = artifacts
         self._records = records
         self._blobs = blobs

@@ -7,7 +7,7 @@ import msgspec
 
 from paddock.host.calls.work import Chunks
 from paddock.ports import Caller
-from paddock.ports.observing import Observer
+from paddock.ports.runners import Observer
 from paddock.rules.access.gate import LOOKED_AT, named
 from paddock.rules.errors import ErrorCode, HostError
 

@@ -6,7 +6,7 @@ import msgspec
 
 from paddock.host.calls.state_quota import StateQuota
 from paddock.host.calls.work import CallHandler
-from paddock.ports import Records
+from paddock.ports import KeptRecords
 from paddock.rules.access.limits import MAX_STATE_SCOPE_BYTES
 from paddock.rules.access.permissions import Grant, state_key
 from paddock.rules.errors import ErrorCode, HostError
@@ -23,7 +23,7 @@ from paddock_sdk.protocol.host_calls import (
 
 
 class RunnerState:
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: KeptRecords) -> None:
         self._records = records
         self._room = StateQuota(records)
 

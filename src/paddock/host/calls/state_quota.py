@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from paddock.ports import Records
+from paddock.ports import KeptRecords
 from paddock.rules.access.limits import MAX_STATE_SCOPE_BYTES
 
 FRESH_SECONDS = 1.0
@@ -53,7 +53,7 @@ class _Scope:
 
 
 class StateQuota:
-    def __init__(self, records: Records, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, records: KeptRecords, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._records = records
         self._monotonic = monotonic
         self._scopes: dict[str, _Scope] = {}

@@ -12,7 +12,7 @@ import structlog
 from paddock.host.calls.work import CallHandler
 from paddock.host.runs.live_run import LiveRun
 from paddock.host.runs.live_runs import LiveRuns
-from paddock.ports import Records
+from paddock.ports import Rows
 from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import HostError
 from paddock.rules.rows.rows import AuditRow
@@ -31,7 +31,7 @@ log = structlog.get_logger("paddock.steering")
 class Steering:
     """Answers `steering.pull`."""
 
-    def __init__(self, records: Records, live: LiveRuns) -> None:
+    def __init__(self, records: Rows, live: LiveRuns) -> None:
         self._records = records
         self._live = live
 

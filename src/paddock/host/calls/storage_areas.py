@@ -12,8 +12,8 @@ import structlog
 from paddock.host.calls.artifacts import decoded
 from paddock.host.calls.work import CallHandler
 from paddock.host.keeping.sweeping import free
+from paddock.ports import KeptRecords
 from paddock.ports.artifacts import Blobs
-from paddock.ports.log import Records
 from paddock.rules.access.areas import area_key, upload_area
 from paddock.rules.access.limits import MAX_BLOB_BYTES, MAX_KEYS_PAGE, MAX_STORAGE_KEY_CHARS, MAX_STORAGE_VALUE_BYTES
 from paddock.rules.access.permissions import Grant
@@ -39,7 +39,7 @@ AREA_BYTES = 256 * 1024 * 1024
 
 
 class StorageAreas:
-    def __init__(self, records: Records, blobs: Blobs, *, area_bytes: int = AREA_BYTES) -> None:
+    def __init__(self, records: KeptRecords, blobs: Blobs, *, area_bytes: int = AREA_BYTES) -> None:
         self._records = records
         self._blobs = blobs
         self._area_bytes = area_bytes

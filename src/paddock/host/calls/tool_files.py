@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from paddock.ports.pictures import Pictures
+from paddock.ports.attachments import Pictures
 from paddock.ports.tools import ToolFile
 from paddock.rules.access.artifacts import NewArtifact, of_run, ref_to
 from paddock.rules.access.permissions import Grant

@@ -17,7 +17,7 @@ import structlog
 from paddock.host.calls.work import CallHandler
 from paddock.host.ids import new_id
 from paddock.host.runs.outcomes import WAIT_SECONDS, Outcomes
-from paddock.ports import Store
+from paddock.ports import CallRecords
 from paddock.ports.tools import ToolAnswer, ToolFile, ToolInfo, Tools, ToolUse
 from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import (
@@ -77,7 +77,7 @@ class ToolCalls:
         self,
         tools: Tools,
         *,
-        records: Store,
+        records: CallRecords,
         outcomes: Outcomes,
         clock: Callable[[], float],
         artifacts: KeepsArtifacts | None = None,

@@ -6,11 +6,11 @@ that was never answered is sent again only when the log says that it was not tak
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
-from paddock.ports import Batch, Store
+from paddock.ports import Batch, ConversationRecords, EventLog
 from paddock.rules.cluster.leases import SURE_SECONDS
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 
@@ -21,10 +21,14 @@ LOOK_SECONDS = 0.2
 Answer = TypeVar("Answer")
 
 
+class _Records(ConversationRecords, EventLog, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Outage:
     """Waiting for one store. Without `held` nobody waits: no lease says how long."""
 
-    def __init__(self, store: Store, held: Callable[[], bool] | None = None) -> None:
+    def __init__(self, store: _Records, held: Callable[[], bool] | None = None) -> None:
         """`held`: whether what goes on here is this host's for certain, though the store be away."""
         self._store = store
         self._held = held

@@ -2,7 +2,7 @@
 
 import structlog
 
-from paddock.ports.secrets import SecretRecords
+from paddock.ports.definitions import SecretRecords
 from paddock.rules.cluster.secret import ClusterSecret
 from paddock.rules.errors import StorageUnavailableError
 

@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from paddock.host.calls.artifacts import Artifacts, new_artifact_id
 from paddock.host.conversations.uploads import UPLOADED, Uploads
 from paddock.host.people.principals import Principal
-from paddock.ports.attachments import AttachmentRef
-from paddock.ports.log import Records
-from paddock.ports.pictures import Pictures
+from paddock.ports import KeptRecords
+from paddock.ports.attachments import AttachmentRef, Pictures
 from paddock.rules.access.artifacts import is_expired
 from paddock.rules.access.credentials import HOST, Credential
 from paddock.rules.conversations.attachment_urls import (
@@ -44,7 +43,7 @@ class UserAttachments:
     def __init__(
         self,
         artifacts: Artifacts,
-        records: Records,
+        records: KeptRecords,
         pictures: Pictures,
         *,
         keys: Callable[[], SigningKeys],

@@ -5,14 +5,14 @@ the conversation without it.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
 from paddock.host.conversations.inbox import Accepted, Inbox, NewRun
 from paddock.host.people.principals import Principal
 from paddock.host.session.controls import Controls
-from paddock.ports import Records
+from paddock.ports import ConversationRecords, DayRecords
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow, FeedbackRow, TranscriptRow
 from paddock.rules.run.context import TriggerSource
@@ -20,6 +20,10 @@ from paddock.rules.run.input import body_hash
 from paddock.rules.values import Value
 
 MAX_OF_A_RUN = 10_000
+
+
+class _Records(ConversationRecords, DayRecords, Protocol):
+    """The ports of the store that are used here."""
 
 
 class Again(Value, frozen=True):
@@ -34,7 +38,7 @@ class Again(Value, frozen=True):
 
 
 class Branches:
-    def __init__(self, *, controls: Controls, inbox: Inbox, records: Records, clock: Callable[[], float]) -> None:
+    def __init__(self, *, controls: Controls, inbox: Inbox, records: _Records, clock: Callable[[], float]) -> None:
         self._controls = controls
         self._inbox = inbox
         self._records = records

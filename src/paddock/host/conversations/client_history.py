@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paddock.ports import Records
+from paddock.ports import ConversationRecords
 from paddock.rules.conversations.client_history import (
     SUPPLIED,
     ClientMessage,
@@ -37,7 +37,7 @@ INPUTS = ("USER_INPUT", "USER_INPUT:MENTION")
 
 
 class ClientHistory:
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: ConversationRecords) -> None:
         self._records = records
 
     async def merged(

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.people.users import Users
-from paddock.ports import Records
+from paddock.ports import AutomationRecords, ConversationRecords, DayRecords, PeopleRecords, SessionRecords
 from paddock.rules.rows.rows import FeedbackRow, TranscriptRow
 from paddock.rules.schedule.time_zones import LAST_RESORT, day_of, day_start
 from paddock.rules.values import Value
@@ -16,6 +17,10 @@ LOOKED_AT = 20
 MAX_ITEMS = 10_000
 """Of one day; of a longer one the last are told, and that it was longer."""
 _NO_END = 1 << 62
+
+
+class _Records(AutomationRecords, ConversationRecords, DayRecords, PeopleRecords, SessionRecords, Protocol):
+    """The ports of the store that are used here."""
 
 
 class Day(Value, frozen=True):
@@ -33,7 +38,7 @@ class Day(Value, frozen=True):
 
 
 class Days:
-    def __init__(self, records: Records, users: Users) -> None:
+    def __init__(self, records: _Records, users: Users) -> None:
         self._records = records
         self._users = users
 

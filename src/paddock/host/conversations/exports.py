@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from paddock.ports import Records
+from paddock.ports import ConversationRecords, PeopleRecords
 from paddock.rules.conversations.naming import name_of
 from paddock.rules.rows.rows import ERASED_WORDS, SessionSummary, TranscriptRow, is_erased
 
@@ -15,8 +15,12 @@ AT_ONCE = 500
 _encode = msgspec.json.Encoder().encode
 
 
+class _Records(ConversationRecords, PeopleRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Exports:
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: _Records) -> None:
         self._records = records
 
     async def as_json(self, session: SessionSummary) -> AsyncIterator[bytes]:

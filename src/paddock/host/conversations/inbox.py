@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Protocol
 
 from paddock.host.agents.agents import Agents
 from paddock.host.cluster.answering import RequestHandlers
@@ -15,7 +16,7 @@ from paddock.host.runs.runs import Runs
 from paddock.host.session.arrivals import Accepted, Firing, NewRun, owns, same_answer
 from paddock.host.session.loop import SessionLoop
 from paddock.host.session.sessions import Sessions
-from paddock.ports import Records
+from paddock.ports import ConversationRecords, PeopleRecords
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import is_salted
 from paddock.rules.rows.rows import TERMINAL_STATUSES, AuditRow, RunRow
@@ -47,6 +48,10 @@ def _addressed(new: NewRun, agents: Agents) -> NewRun:
     return new if answering == new.agent_id else replace(new, agent_id=answering)
 
 
+class _Records(ConversationRecords, PeopleRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Inbox:
     """The way in for new runs and cancels."""
 
@@ -56,7 +61,7 @@ class Inbox:
         sessions: Sessions,
         runs: Runs,
         agents: Agents,
-        records: Records,
+        records: _Records,
         clock: Callable[[], float],
         forwarding: Forwarding | None = None,
         users: Users | None = None,

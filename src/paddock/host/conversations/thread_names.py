@@ -8,7 +8,7 @@ from uuid import UUID
 
 from paddock.host.ids import id_of, keyed_id
 from paddock.host.people.principals import Principal
-from paddock.ports.users import UserRecords
+from paddock.ports.people import PeopleRecords
 from paddock.rules.run.input import is_uuid
 
 PURPOSE = "names"
@@ -19,7 +19,7 @@ _ROOMS = UUID("2c1a7d0e-58b5-5b0e-8a3c-9f4f1d6e7b52")
 
 
 class ThreadNames:
-    def __init__(self, records: UserRecords, key: bytes) -> None:
+    def __init__(self, records: PeopleRecords, key: bytes) -> None:
         self._records = records
         self._key = key
 

@@ -15,7 +15,7 @@ from paddock.host.conversations.inbox import Inbox
 from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import Accepted, NewRun
 from paddock.host.session.ui_compilation import ACTIONS, DOCUMENT
-from paddock.ports import EventLog, Records
+from paddock.ports import ConversationRecords, EventLog
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import StoredFact, is_salted
 from paddock.rules.rows.rows import AuditRow, RunRow
@@ -39,7 +39,9 @@ class Action(Value, frozen=True):
 
 
 class UiActions:
-    def __init__(self, *, inbox: Inbox, log: EventLog, records: Records, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, *, inbox: Inbox, log: EventLog, records: ConversationRecords, clock: Callable[[], float]
+    ) -> None:
         self._inbox = inbox
         self._log = log
         self._records = records

@@ -7,8 +7,8 @@ from hashlib import sha256
 import msgspec
 
 from paddock.host.calls.artifacts import Artifacts, new_artifact_id
-from paddock.ports.log import Records
-from paddock.ports.pictures import Pictures
+from paddock.ports import KeptRecords
+from paddock.ports.attachments import Pictures
 from paddock.ports.places import Places
 from paddock.rules.access.artifacts import NewArtifact
 from paddock.rules.conversations.attachment_urls import Owner, Upload
@@ -26,7 +26,7 @@ class Uploads:
     def __init__(
         self,
         artifacts: Artifacts,
-        records: Records,
+        records: KeptRecords,
         pictures: Pictures,
         *,
         clock: Callable[[], float],

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from paddock.ports import Records
+from paddock.ports import Rows
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow, NotedRow
 from paddock.rules.values import replace
@@ -25,7 +25,7 @@ MAX_COUNTED = 1000
 
 
 class Audit:
-    def __init__(self, records: Records, spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]) -> None:
+    def __init__(self, records: Rows, spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]) -> None:
         self._records = records
         self._spawn = spawn
         self._pending: list[NotedRow] = []

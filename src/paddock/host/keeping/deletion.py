@@ -17,7 +17,7 @@ from paddock.host.keeping.sweeping import free
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.session.sessions import Sessions
 from paddock.host.session.titles import repeats
-from paddock.ports import Store
+from paddock.ports import ConversationRecords, EventLog, KeepingRecords, KeptRecords, SessionRecords
 from paddock.ports.artifacts import Blobs
 from paddock.rules.access.permissions import Grant, RunScope, state_key
 from paddock.rules.errors import ErrorCode, HostError
@@ -48,6 +48,10 @@ INPUTS = ("USER_INPUT", "USER_INPUT:MENTION")
 BUSY = "something is still going on in this conversation; close it first, and if you have, try again in a moment"
 
 
+class _Records(ConversationRecords, EventLog, KeepingRecords, KeptRecords, SessionRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Erased(Value, frozen=True):
     """What was erased: the message, copies that clients had sent along later, files."""
 
@@ -64,7 +68,7 @@ class Directories(Protocol):
 class Deletion:
     def __init__(
         self,
-        store: Store,
+        store: _Records,
         blobs: Blobs,
         sessions: Sessions,
         *,

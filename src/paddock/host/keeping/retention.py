@@ -6,13 +6,14 @@ again next time. Each sweep leaves one audit row for each kind of thing it forgo
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 import structlog
 
 from paddock.host.keeping.deletion import PART, Deletion
 from paddock.host.keeping.sweeping import its_turn
 from paddock.host.session.sessions import Sessions
-from paddock.ports import Store
+from paddock.ports import ConversationRecords, KeepingRecords
 from paddock.ports.keeping import OldRows
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.log.chain import Head
@@ -39,10 +40,14 @@ AGED: Sequence[tuple[OldRows, str]] = (
 log = structlog.get_logger("paddock.retention")
 
 
+class _Records(ConversationRecords, KeepingRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Retention:
     def __init__(
         self,
-        store: Store,
+        store: _Records,
         sessions: Sessions,
         deletion: Deletion,
         *,

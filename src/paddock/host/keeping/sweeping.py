@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
+from paddock.ports import KeptRecords
 from paddock.ports.artifacts import Blobs
-from paddock.ports.log import Records
 from paddock.rules.access.areas import UPLOADS
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import ArtifactGone, ArtifactRow, AuditRow, StorageRow
@@ -33,7 +33,7 @@ async def its_turn(may_work: Callable[[], bool]) -> None:
         await asyncio.sleep(TURN_SECONDS)
 
 
-async def free(records: Records, blobs: Blobs, hashes: Sequence[str]) -> int:
+async def free(records: KeptRecords, blobs: Blobs, hashes: Sequence[str]) -> int:
     """Remove those of these bytes that no row needs; how many."""
     used = await records.blobs_in_use(hashes)
     removed = 0
@@ -42,14 +42,14 @@ async def free(records: Records, blobs: Blobs, hashes: Sequence[str]) -> int:
     return removed
 
 
-async def _needed(records: Records, name: str) -> bool:
+async def _needed(records: KeptRecords, name: str) -> bool:
     return bool(await records.blobs_in_use([name]))
 
 
 class Sweeper:
     def __init__(
         self,
-        records: Records,
+        records: KeptRecords,
         blobs: Blobs,
         *,
         clock: Callable[[], float],

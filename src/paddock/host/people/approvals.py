@@ -6,7 +6,7 @@ Manifest and agent have consented when a request comes here, or it is refused. N
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -16,9 +16,8 @@ from paddock.host.calls.work import CallHandler
 from paddock.host.ids import chance
 from paddock.host.people.principals import Principal
 from paddock.host.runs.outcomes import Outcomes
-from paddock.ports.approvals import ApprovalRecords
-from paddock.ports.log import Records
-from paddock.ports.platform import Performed, PlatformAction, PlatformActions
+from paddock.ports import CallRecords
+from paddock.ports.platforms import Performed, PlatformAction, PlatformActions
 from paddock.rules.access.approvals import DECIDED, DONE, HANDOVER, MAX_PER_RUN, Approval, Decision, approval_for
 from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, UnansweredWriteError
@@ -41,14 +40,10 @@ YES_OR_NO = {"type": "object", "properties": {"approved": {"type": "boolean"}}, 
 log = structlog.get_logger("paddock.approvals")
 
 
-class ApprovalStore(Records, ApprovalRecords, Protocol):
-    """What approvals need of the store."""
-
-
 class Approvals:
     def __init__(
         self,
-        store: ApprovalStore,
+        store: CallRecords,
         platform: PlatformActions,
         *,
         outcomes: Outcomes,

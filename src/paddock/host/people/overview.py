@@ -5,13 +5,13 @@ A person sees their own runs; an administrator those of the workspace. Foreign r
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from paddock.host.people.principals import Principal
 from paddock.host.runs.lookup import RunsView
-from paddock.ports import Store
+from paddock.ports import CallRecords, ConversationRecords, EventLog, KeptRecords, OverviewRecords
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.people.overview import MAX_LISTED, AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
 from paddock.rules.rows.rows import AuditRow, RunRow
@@ -28,6 +28,10 @@ from paddock.rules.values import Value
 
 MAX_FACTS = 2_000
 NO_RUNS = Pace(0.0, 0, 0, 0, 0, None, None)
+
+
+class _Records(CallRecords, ConversationRecords, EventLog, KeptRecords, OverviewRecords, Protocol):
+    """The ports of the store that are used here."""
 
 
 class Story(Value, frozen=True):
@@ -55,7 +59,7 @@ class Spending(Value, frozen=True):
 
 
 class Overview:
-    def __init__(self, store: Store, clock: Callable[[], float], *, note: Callable[[AuditRow], None]) -> None:
+    def __init__(self, store: _Records, clock: Callable[[], float], *, note: Callable[[AuditRow], None]) -> None:
         self._store = store
         self._note = note
         self._view = RunsView(store)

@@ -7,6 +7,7 @@ goes on stays; asked again, what is left follows.
 import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from typing import Protocol
 
 from paddock.host.cluster.answering import RequestHandlers
 from paddock.host.cluster.forwarding import Forwarding
@@ -14,7 +15,7 @@ from paddock.host.cluster.remote_requests import Moved, MoveThread
 from paddock.host.people.principals import DEV, Principal
 from paddock.host.session.sessions import Sessions
 from paddock.host.streams.open_streams import OpenStreams
-from paddock.ports import Store
+from paddock.ports import AutomationRecords, SessionRecords
 from paddock.rules.access.permissions import Grant, RunScope, state_key
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow, SessionRow, SessionSummary
@@ -30,6 +31,10 @@ ONLY_OPERATORS = (
     "only whoever runs the host hands over what dev said: on its own machine before there is a key, or with "
     "`paddock keys take-over`"
 )
+
+
+class _Records(AutomationRecords, SessionRecords, Protocol):
+    """The ports of the store that are used here."""
 
 
 class Waiting(Value, frozen=True):
@@ -51,7 +56,7 @@ class Taken(Value, frozen=True):
 class TakingOver:
     def __init__(
         self,
-        store: Store,
+        store: _Records,
         sessions: Sessions,
         *,
         forwarding: Forwarding,

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from paddock.host.people.principals import Principal
-from paddock.ports import Records
+from paddock.ports import PeopleRecords
 from paddock.rules.rows.rows import AuditRow, UserRow
 
 REMEMBER_SECONDS = 5.0
@@ -14,7 +14,7 @@ REMEMBER_USERS = 4096
 
 class Users:
     def __init__(
-        self, records: Records, *, clock: Callable[[], float], now: Callable[[], float] = time.monotonic
+        self, records: PeopleRecords, *, clock: Callable[[], float], now: Callable[[], float] = time.monotonic
     ) -> None:
         self._records = records
         self._clock = clock

@@ -9,7 +9,7 @@ from typing import Any
 from paddock.host.conversations.answers import Answers, continued
 from paddock.host.conversations.client_history import INPUTS, ClientHistory, data_of
 from paddock.host.session.arrivals import NewRun
-from paddock.ports import Records
+from paddock.ports import ConversationRecords
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import StoredFact
 from paddock.rules.platforms.chat_questions import Submission, as_consent, consents, declined, entries, is_yes_or_no
@@ -42,7 +42,7 @@ class Open(Value, frozen=True):
 
 
 class ChatAnswers:
-    def __init__(self, records: Records, history: ClientHistory, answers: Answers) -> None:
+    def __init__(self, records: ConversationRecords, history: ClientHistory, answers: Answers) -> None:
         self._records = records
         self._history = history
         self._answers = answers

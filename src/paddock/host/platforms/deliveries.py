@@ -6,6 +6,7 @@ end nobody heard is made again: a platform knows it by its `webhook-id`, which s
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 import structlog
@@ -15,9 +16,9 @@ from paddock.host.people.principals import Principal
 from paddock.host.platforms.platforms import POST_SECONDS, Platform, Platforms
 from paddock.host.runs.outcomes import Outcomes
 from paddock.host.streams.bell import Bell, until
-from paddock.ports import Records
+from paddock.ports import ConversationRecords, DeliveryRecords, KeptRecords
 from paddock.ports.places import Places
-from paddock.ports.webhooks import Posted
+from paddock.ports.platforms import Posted
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.platforms.deliveries import after_failure
 from paddock.rules.rows.deliveries import DeliveryAgain, DeliveryClaim, DeliveryOutcome, DeliveryRow
@@ -41,10 +42,14 @@ Address = Callable[[str, str, str], str | None]
 """(workspace, user, artifact) to a signed address to read it; None where there is none."""
 
 
+class _Records(ConversationRecords, DeliveryRecords, KeptRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Deliveries:
     def __init__(
         self,
-        records: Records,
+        records: _Records,
         platforms: Platforms,
         *,
         outcomes: Outcomes,

@@ -18,7 +18,7 @@ from paddock.host.platforms.chat_answers import NOTHING_OPEN, ChatAnswers
 from paddock.host.platforms.event_shapes import EventShape, read_event
 from paddock.host.platforms.platforms import Platform
 from paddock.host.session.arrivals import Accepted, Arrived, NewRun
-from paddock.ports import Records
+from paddock.ports import DeliveryRecords
 from paddock.ports.attachments import AttachmentRef
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import is_salted
@@ -36,7 +36,7 @@ class Ingress:
         self,
         *,
         inbox: Inbox,
-        records: Records,
+        records: DeliveryRecords,
         agents: Agents,
         files: ClientFiles,
         answers: ChatAnswers,

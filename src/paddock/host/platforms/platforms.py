@@ -4,14 +4,13 @@ The real plug of platform actions: what a user approved is handed to the platfor
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from paddock.host.people.principals import Principal
-from paddock.ports import Records
-from paddock.ports.platform import Performed, PlatformAction
-from paddock.ports.webhooks import Posted, Webhooks
+from paddock.ports import ConversationRecords, DeliveryRecords
+from paddock.ports.platforms import Performed, PlatformAction, Posted, Webhooks
 from paddock.rules.access.permissions import RunScope
 from paddock.rules.agents.specs import PlatformSpec, platform_name_problem
 from paddock.rules.errors import ErrorCode, HostError
@@ -25,6 +24,10 @@ ACTION_SECONDS = 25.0
 POST_SECONDS = 15.0
 ASKED = frozenset({"USER_INPUT", "USER_INPUT:MENTION", HANDED_OVER})
 """Facts that begin a run; what a client brought along stands before them."""
+
+
+class _Records(ConversationRecords, DeliveryRecords, Protocol):
+    """The ports of the store that are used here."""
 
 
 class PlatformError(Exception):
@@ -66,7 +69,7 @@ class Platforms:
         *,
         reveal: Callable[[str], str],
         webhooks: Webhooks,
-        records: Records,
+        records: _Records,
         clock: Callable[[], float],
     ) -> None:
         self._all = {name: _settled(name, spec, reveal) for name, spec in specs.items()}

@@ -4,14 +4,14 @@ Most runs need nothing looked up, and begin without a wait.
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import structlog
 
 from paddock.host.cluster.outage import Outage
 from paddock.host.runs.live_run import LiveRun
-from paddock.ports import Records
+from paddock.ports import ConversationRecords, KeptRecords
 from paddock.rules.access.permissions import state_key
 from paddock.rules.log.events import KINDS
 from paddock.rules.rows.rows import TranscriptRow, View
@@ -33,8 +33,12 @@ MAX_HANDOVER_CHARS = 100_000
 _decode = msgspec.json.decode
 
 
+class _Records(ConversationRecords, KeptRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Briefing:
-    def __init__(self, records: Records, outage: Outage, *, host_version: str) -> None:
+    def __init__(self, records: _Records, outage: Outage, *, host_version: str) -> None:
         self._records = records
         self._outage = outage
         self._version = host_version

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.ports import Records
+from paddock.ports import OverviewRecords
 from paddock.rules.access.explain import explain, meant
 from paddock.rules.access.gate import LOOKED_AT
 from paddock.rules.errors import ErrorCode, HostError
@@ -17,7 +17,7 @@ LOOK_BACK = 1000
 
 
 class Explanations:
-    def __init__(self, records: Records, clock: Callable[[], float]) -> None:
+    def __init__(self, records: OverviewRecords, clock: Callable[[], float]) -> None:
         self._records = records
         self._clock = clock
 

@@ -20,7 +20,7 @@ from paddock.host.session.loop import SessionLoop
 from paddock.host.session.titles import TITLE_ACTION, suggested
 from paddock.host.session.ui_compilation import with_compiled_ui
 from paddock.ports import RunHandle
-from paddock.ports.observing import Observer, Unobserved
+from paddock.ports.runners import Observer, Unobserved
 from paddock.rules.access.limits import MAX_STATE_KEY_CHARS, MAX_STATE_SCOPE_BYTES, MAX_STATE_VALUE_BYTES, TokenBucket
 from paddock.rules.access.permissions import Grant, state_key
 from paddock.rules.rows.calls import ApprovalRow

@@ -1,16 +1,20 @@
 """Finding a run for the one who asks: their own, by the host's id or by their own label. Foreign looks like unknown."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from paddock.host.people.principals import Principal
-from paddock.ports import Store
+from paddock.ports import CallRecords, ConversationRecords
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.people.overview import known_cost
 from paddock.rules.rows.rows import RunRow
 
 
+class _Records(CallRecords, ConversationRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class RunsView:
-    def __init__(self, records: Store) -> None:
+    def __init__(self, records: _Records) -> None:
         self._records = records
 
     async def usage(self, run: RunRow) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import structlog
 
-from paddock.ports import Store
+from paddock.ports import Rows
 from paddock.rules.cluster.leases import SURE_SECONDS
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.rows import Apart
@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 
 
 class Outcomes:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Rows) -> None:
         self._store = store
         self._tasks: set[asyncio.Task[bool]] = set()
         self.kept: Counter[str] = Counter()

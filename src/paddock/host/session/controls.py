@@ -6,7 +6,7 @@ Also its name and its place among the archived ones. Only whoever it belongs to 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from paddock.host.agents.agents import Agents
 from paddock.host.cluster.answering import RequestHandlers
@@ -16,7 +16,7 @@ from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.session.loop import SessionLoop
 from paddock.host.session.sessions import Sessions
-from paddock.ports import Records
+from paddock.ports import ConversationRecords, SessionRecords
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow, SessionDetailsRow, SessionSummary
 from paddock.rules.search.thread_search import FoundThreads, ThreadQuery, thread_phrases
@@ -51,6 +51,10 @@ HARMLESS = frozenset({"already_active", "already_open", "already_pending", "alre
 """What was wanted is so, or on its way: not an error."""
 
 
+class _Records(ConversationRecords, SessionRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class ControlAnswer(Value, frozen=True):
     """What followed from a control: its name, and the words that were said because of it."""
 
@@ -78,7 +82,7 @@ class Controls:
         *,
         sessions: Sessions,
         agents: Agents,
-        records: Records,
+        records: _Records,
         clock: Callable[[], float],
         forwarding: Forwarding | None = None,
     ) -> None:

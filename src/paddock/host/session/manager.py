@@ -14,7 +14,7 @@ import structlog
 
 from paddock.host.agents.agents import Agents
 from paddock.host.session.loop import SessionLoop
-from paddock.ports import Records
+from paddock.ports import ConversationRecords, SessionRecords
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow, KeptMemberRow
 from paddock.rules.session.commands import AskManager, AwaitConfirm, AwaitManager, ChainCommand, SessionTimeouts
@@ -42,6 +42,10 @@ _FAILED: Mapping[str, ManagerAnswer] = {
 }
 
 
+class _Records(ConversationRecords, SessionRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class Readiness(Protocol):
     """Whether an agent can answer."""
 
@@ -53,7 +57,7 @@ class SessionManager:
     def __init__(
         self,
         *,
-        records: Records,
+        records: _Records,
         agents: Agents,
         readiness: Readiness,
         clock: Callable[[], float],

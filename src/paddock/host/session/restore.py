@@ -1,8 +1,10 @@
 """A session as its log tells it: the state, what its turns were asked, and why one was left."""
 
+from typing import Protocol
+
 from paddock.host.session.inputs import handover_input
 from paddock.host.session.memory import SessionMemory
-from paddock.ports import Claim, Store
+from paddock.ports import Claim, ConversationRecords, EventLog
 from paddock.rules.cluster.leases import WHY
 from paddock.rules.log.chain import StoredFact
 from paddock.rules.run.context import RunInput
@@ -16,6 +18,10 @@ PAGE = 1024
 STORE_AWAY = ("storage_unavailable", "the store could not write while this run was in progress")
 
 
+class _Records(ConversationRecords, EventLog, Protocol):
+    """The ports of the store that are used here."""
+
+
 def why_left(claim: Claim) -> tuple[str, str]:
     """What the end of a turn says that an earlier owner left: its host is gone, or could not go on with it."""
     return (claim.left, WHY[claim.left]) if claim.left in WHY else STORE_AWAY
@@ -25,7 +31,7 @@ def state_of(claim: Claim) -> SessionState:
     return restore(from_bytes(claim.snapshot) if claim.snapshot else SessionState(), claim.facts)
 
 
-async def restored(store: Store, claim: Claim) -> SessionMemory:
+async def restored(store: _Records, claim: Claim) -> SessionMemory:
     """What its new owner must remember to go on, also in the middle of turns that an earlier one began."""
     state = state_of(claim)
     memory = SessionMemory(claim, state)
@@ -37,7 +43,7 @@ async def restored(store: Store, claim: Claim) -> SessionMemory:
     return memory
 
 
-async def _recall_turns(store: Store, memory: SessionMemory) -> None:
+async def _recall_turns(store: _Records, memory: SessionMemory) -> None:
     live = memory.state.turn
     memory.collected = Collected(live.turn_id, live.agent_id) if live else None
     for turn_id in memory.state.live_turn_ids:
@@ -48,7 +54,7 @@ async def _recall_turns(store: Store, memory: SessionMemory) -> None:
             _remember(memory, turn_id, stored)
 
 
-async def _recall_asking(store: Store, memory: SessionMemory, turn_id: str) -> None:
+async def _recall_asking(store: _Records, memory: SessionMemory, turn_id: str) -> None:
     """Where the answers of a turn go that asked for another agent and may have ended since."""
     if turn_id in memory.inputs:  # it goes on
         memory.hand(turn_id)
@@ -59,7 +65,7 @@ async def _recall_asking(store: Store, memory: SessionMemory, turn_id: str) -> N
     memory.inputs.pop(turn_id, None)
 
 
-async def _turn(store: Store, session_id: str, turn_id: str) -> list[StoredFact]:
+async def _turn(store: _Records, session_id: str, turn_id: str) -> list[StoredFact]:
     """All facts of a turn in order of number; there are few once its messages are finished."""
     facts: dict[int, StoredFact] = {}
     after = 0

@@ -5,6 +5,7 @@ Also brings to an end what an earlier owner left unfinished, at start and after 
 
 import asyncio
 from collections.abc import Sequence
+from typing import Protocol
 
 import structlog
 
@@ -18,7 +19,7 @@ from paddock.host.session.needs import SessionNeeds
 from paddock.host.session.restore import STORE_AWAY, restored, state_of, why_left
 from paddock.host.session.word_quota import Words
 from paddock.host.streams.tails import Tails
-from paddock.ports import Batch, Claim, Store
+from paddock.ports import Batch, Claim, ConversationRecords, EventLog, SessionRecords
 from paddock.rules.errors import (
     ErrorCode,
     HostError,
@@ -47,6 +48,10 @@ NO_TURN = ""
 """No turn is meant, only the session: it is brought back for its transactions."""
 
 
+class _Records(ConversationRecords, EventLog, SessionRecords, Protocol):
+    """The ports of the store that are used here."""
+
+
 class SessionView(Value, frozen=True):
     """A session as somebody sees it who does not own it."""
 
@@ -60,7 +65,7 @@ class Sessions:
 
     def __init__(
         self,
-        store: Store,
+        store: _Records,
         loops: SessionLoops,
         needs: SessionNeeds,
         *,

@@ -19,7 +19,7 @@ from paddock.host.session.controls import Controls
 from paddock.http_api.ag_ui.events import Peer, SignedUrl, finished, media, started
 from paddock.http_api.edge.errors import GUARDED
 from paddock.http_api.streams.run_streams import RunStreams, peer_of, signed_for
-from paddock.ports import Records
+from paddock.ports import ConversationRecords
 from paddock.ports.attachments import Attachments
 from paddock.rules.conversations.client_history import RESULT, call_id_of, given_name, name_of
 from paddock.rules.rows.rows import ERASED_WORDS, TERMINAL_STATUSES, RunRow, TranscriptRow, is_erased
@@ -29,7 +29,7 @@ class ThreadSnapshot:
     def __init__(
         self,
         *,
-        records: Records,
+        records: ConversationRecords,
         controls: Controls,
         streams: RunStreams,
         attachments: Attachments,

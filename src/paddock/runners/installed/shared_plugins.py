@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from paddock.ports.plugins import PluginRecords
+from paddock.ports.definitions import PluginRecords
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow
 from paddock.runners.packages import Installed, InstalledPlugins, PackageError, unpack

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from paddock.rules.errors import HostError, OwnedElsewhereError, StorageUnavailableError
 from paddock.storage.postgres.reader import MAX_CONNECTIONS, Reader
 from paddock.storage.postgres.texts import escaped_column
+from paddock.storage.tables.log import PLACE
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 MAX_TOGETHER = 64
 GATHER_SECONDS = 0.005
 """How long a claim waits at most for the question before it."""
 MAX_UNDER_WAY = MAX_CONNECTIONS // 2
-PLACE = "session_id, workspace_id, user_id, created_at, head_seq, head_digest, snapshot, snapshot_seq"
 _TAKEN = ", ".join(f"taken.{column}" for column in PLACE.split(", "))
 # A claim of a known session writes its epoch, so every earlier owner is stale at once, on whichever host it is. An
 # unknown one has no row to write: there the first to open it wins. A host takes nothing from another that is there and
@@ -46,13 +46,13 @@ _ALONE, _TOGETHER = _CLAIM.format(or_else=""), _CLAIM.format(or_else=" skip lock
 
 
 class Taken(NamedTuple):
-    """What a claim found: its epoch, the session's place in the log, if there is such a session, why the host is gone
-    that had something going on in it, and whether the session was deleted."""
+    """What a claim found: its epoch, the session's place in the log, if there is such a session, whether the
+    session was deleted, and why the host is gone that had something going on in it."""
 
     epoch: int
     place: Sequence[Any] | None
-    left: str = ""
     deleted: bool = False
+    left: str = ""
 
 
 class _Asked(NamedTuple):
@@ -142,11 +142,11 @@ class Claims:
 def _tell(answer: "asyncio.Future[Taken]", row: Sequence[Any], *, deleted: bool) -> None:
     epoch, *place, owner, known, left = row
     if place[0] is not None:
-        answer.set_result(Taken(epoch, place, left, deleted))
+        answer.set_result(Taken(epoch, place, deleted, left))
     elif known:
         answer.set_exception(OwnedElsewhereError(owner or 0))
     else:
-        answer.set_result(Taken(epoch, None, left, deleted))
+        answer.set_result(Taken(epoch, None, deleted, left))
 
 
 def _refuse(group: Sequence[_Asked], error: BaseException) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from paddock.rules.errors import StorageUnavailableError
-from paddock.storage.backup import ABOUT
+from paddock.storage.files.backup import ABOUT
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.ownership import refuse_while_served

@@ -11,8 +11,8 @@ from typing import Any
 from paddock.ports import Batch
 from paddock.rules.log.chain import word_bytes
 from paddock.rules.rows.rows import SessionRow, TranscriptRow
-from paddock.storage.postgres.tables import Values
 from paddock.storage.postgres.texts import escaped_column
+from paddock.storage.tables.statements import Values
 
 _ADVANCING = """
 fence as (

@@ -1,22 +1,22 @@
 """Brings the schema of a database up to date: numbered steps, one transaction each, one host at a time."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import asyncpg
 
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.migrations import Migration, Refusal, pending
-from paddock.storage.postgres import subthreads
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
-from paddock.storage.postgres.resalting import resalt
-from paddock.storage.shipped import shipped_migrations
+from paddock.storage.postgres.engine import run
+from paddock.storage.postgres.ownership import keep_hosts_out
+from paddock.storage.tables.schema import STEPS, shipped_migrations
 
 _LOCK = 0x7061_6464_6F63_6B01
 """Which advisory lock means "the schema is being changed"."""
 PATIENCE_SECONDS = 60
 """How long to wait for another host that is changing the schema, and for one step."""
-WORK: Mapping[str, Callable[[Connection], Awaitable[None]]] = {"salted_digests": resalt, "subthreads": subthreads.fill}
-"""What a step does beyond its SQL, in its transaction."""
+KEEPS_HOSTS_OUT = frozenset({"salted_digests"})
+"""Steps that change how the log is kept: no host may write it meanwhile."""
 _VERSIONS = """
 create table if not exists schema_version (
     number integer primary key, name text not null, checksum text not null, applied_at timestamptz not null
@@ -73,6 +73,8 @@ async def still_pending(connection: Connection, available: Sequence[Migration]) 
 async def _apply(connection: Connection, step: Migration) -> None:
     async with connection.transaction():  # a step is there whole or not at all
         await connection.execute(step.sql, timeout=PATIENCE_SECONDS)
-        if (work := WORK.get(step.name)) is not None:
-            await work(connection)
+        if step.name in KEEPS_HOSTS_OUT:
+            await keep_hosts_out(connection)
+        if (work := STEPS.get(step.name)) is not None:
+            await run(connection, work())
         await connection.execute(_APPLIED, step.number, step.name, step.checksum, step.goes_with)

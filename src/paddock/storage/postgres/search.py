@@ -2,11 +2,11 @@
 
 The index says which items hold all the words asked for; whether they stand together, as in a phrase, is looked up in
 the item. Every item also carries two marks: its conversation, and the stretch of the conversation it is in. The newest
-stretches are asked first, so a word that everybody uses costs no more than a rare one. Only the SQL and what it takes
-to build it; when a conversation gets into the index is decided in `indexing.py`.
+stretches are asked first, so a word that everybody uses costs no more than a rare one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -16,8 +16,10 @@ from paddock.rules.search.history_search import TranscriptQuery
 from paddock.rules.search.tokens import Phrase, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.postgres.connection import Connection
-from paddock.storage.postgres.conversation import ITEM, PRESENT
+from paddock.storage.postgres.reader import Reader
 from paddock.storage.postgres.texts import escaped_column
+from paddock.storage.search.in_parts import InParts
+from paddock.storage.tables.conversations import ITEMS, PRESENT
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 STRETCH = 2048
@@ -39,7 +41,7 @@ _FILTERS = f"""
    and ($4::text[] is null or t.role = any($4)) and ($5::text[] is null or t.role || ' ' || t.item_type = any($5))
    and ($6::float8 is null or t.created_at > $6) and ($7::float8 is null or t.created_at < $7)
    and ($8::bool or t.subthread_id is not distinct from $9::text)"""
-_COLUMNS = ", ".join(f"t.{name}" for name in ITEM.split(", "))
+_COLUMNS = ITEMS.of("t")
 _TAIL = f"""
 select {_COLUMNS} from transcript t where t.session_no = $1 and t.seq > $2 and t.seq < $3 {_FILTERS}
  order by t.seq desc limit $10"""
@@ -215,3 +217,39 @@ def _filters(query: TranscriptQuery) -> Filters:
         view.all_subthreads,
         view.subthread_id,
     )
+
+
+# --- when a conversation gets into the index -------------------------------------------------------------------------
+
+ENOUGH = 128
+MAX_TAIL = 256
+PART = 64
+"""Items per commit."""
+
+
+class Indexing(InParts):
+    """Puts conversations into the index in small parts.
+
+    A search reads up to `MAX_TAIL` items one by one, and when more are missing (after an upgrade, or a restart that
+    forgot the counts) it has them indexed first.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(ENOUGH)
+        self._reader = reader
+
+    async def find(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
+        look = partial(find, session_id=session_id, query=query)
+        found = await self._reader.ask(partial(look, most=MAX_TAIL))
+        if found is None:
+            await self.catch_up(session_id)
+            found = await self._reader.ask(look)
+        return found or []
+
+    async def workspace_of(self, session_id: str) -> str | None:
+        return await self._reader.ask(partial(workspace_of, session_id=session_id))
+
+    async def add_part(self, session_id: str) -> bool:
+        """A part that a crash forgets is made again."""
+        add = partial(add_part, session_id=session_id, size=PART)
+        return await self._reader.perform(add, durably=False)

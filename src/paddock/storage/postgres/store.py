@@ -14,73 +14,33 @@ import anyio
 from paddock.ports import ApiKeyRow, Batch, Claim
 from paddock.rules.agents.addresses import place_of as shown
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
+from paddock.rules.log.chain import Damage
 from paddock.rules.rows.rows import Apart, AuditRow, TranscriptRow
 from paddock.rules.search.history_search import TranscriptQuery
 from paddock.rules.search.thread_search import FoundThreads, ThreadQuery
-from paddock.storage.lost_answers import is_taken
-from paddock.storage.postgres.agents import AgentReads
-from paddock.storage.postgres.approvals import ApprovalReads
-from paddock.storage.postgres.audit import AuditReads
-from paddock.storage.postgres.automations import AutomationReads
-from paddock.storage.postgres.calls import CallReads
 from paddock.storage.postgres.claims import Claims
 from paddock.storage.postgres.connection import Connection, connect
-from paddock.storage.postgres.conversation import ConversationReads
-from paddock.storage.postgres.deliveries import DeliveryReads
-from paddock.storage.postgres.engine import PostgresEngine
-from paddock.storage.postgres.events import EventReads
-from paddock.storage.postgres.group import Piece
-from paddock.storage.postgres.guarded import write_rows
+from paddock.storage.postgres.engine import PostgresEngine, run
+from paddock.storage.postgres.group import Piece, write_rows
 from paddock.storage.postgres.hosts import PostgresHosts
-from paddock.storage.postgres.indexing import Indexing
-from paddock.storage.postgres.keeping import KeepingReads
-from paddock.storage.postgres.kept import KeptReads
-from paddock.storage.postgres.keys import KeyReads
-from paddock.storage.postgres.log import LogReads, claim_of, end_of, place_of
 from paddock.storage.postgres.migrate import bring_up_to_date
-from paddock.storage.postgres.overview import OverviewReads
 from paddock.storage.postgres.ownership import own_connection
-from paddock.storage.postgres.people import PeopleReads
 from paddock.storage.postgres.reader import Answer, Ask, Reader
-from paddock.storage.postgres.runs import RunReads
-from paddock.storage.postgres.sessions import SessionReads
+from paddock.storage.postgres.search import Indexing
 from paddock.storage.postgres.silence import Silence
-from paddock.storage.postgres.state import StateReads
-from paddock.storage.postgres.thread_indexing import ThreadIndexing
+from paddock.storage.postgres.thread_search import ThreadIndexing
 from paddock.storage.postgres.writer import Writer
-from paddock.storage.tables.calendar import CalendarReads
-from paddock.storage.tables.plugins import PluginReads
+from paddock.storage.tables import Records
+from paddock.storage.tables.log import checked, is_taken
 from paddock.storage.tables.statements import Engine
-from paddock.storage.tables.taking_over import TakingOverReads
 
 
-class PostgresStore(
-    LogReads,
-    EventReads,
-    ConversationReads,
-    RunReads,
-    StateReads,
-    KeptReads,
-    CallReads,
-    ApprovalReads,
-    AgentReads,
-    PluginReads,
-    SessionReads,
-    KeepingReads,
-    OverviewReads,
-    PeopleReads,
-    AutomationReads,
-    DeliveryReads,
-    CalendarReads,
-    TakingOverReads,
-    AuditReads,
-    KeyReads,
-):
+class PostgresStore(Records):
     """All of the `Store` port over one database. `host_id`: serve it as the host of this name."""
 
     def __init__(self, address: str, *, host_id: str = "", url: str = "") -> None:
         self._address = address
-        self.engine: Engine = PostgresEngine(lambda: self.reader)
+        self.engine: Engine = PostgresEngine(lambda: self.reader, self.perform)
         self._silence = Silence(address, self._fell_silent)
         self.hosts = (
             PostgresHosts(address, host_id, url, reader=lambda: self.reader, silence=self._silence) if host_id else None
@@ -130,15 +90,15 @@ class PostgresStore(
     # --- the log
 
     async def claim(self, session_id: str) -> Claim:
-        writer, reader = self._need_open()
+        writer = self._need_open()[0]
         on_its_way = writer.is_waiting(session_id)
         with writer.claiming(session_id):
             taken = await self._claims.take(session_id)
             writer.own(session_id, taken.epoch)
             if on_its_way:  # what the last owner handed in becomes part of what we read
                 await writer.submit(None)
-                taken = taken._replace(place=await place_of(reader, session_id))
-        return await claim_of(reader, session_id, taken)
+                taken = taken._replace(place=await self.place(session_id))
+        return await self.claim_at(session_id, *taken)
 
     def append(self, batch: Batch) -> Awaitable[None]:
         """A future and not a coroutine: every message passes here, and a task to wait in costs more than the wait."""
@@ -151,10 +111,14 @@ class PostgresStore(
         return done
 
     async def took(self, batch: Batch) -> bool:
-        writer, reader = self._need_open()
-        if not writer.may_write(batch):
+        if not self._need_open()[0].may_write(batch):
             raise StaleOwnerError(f"session {batch.session_id} has another owner")
-        return is_taken(batch, *await end_of(reader, batch.session_id))
+        return is_taken(batch, *await self.end(batch.session_id))
+
+    async def check(self, session_id: str) -> Damage | None:
+        """The first place where this session's log is not what was written, or None."""
+        # Else a session that is being written has no end.
+        return await self.reader.ask_one_state(lambda connection: run(connection, checked(session_id)))
 
     async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
         if self._indexing is None:
@@ -168,29 +132,15 @@ class PostgresStore(
 
     # --- rows that belong to no session's facts
 
-    async def write(self, rows: Sequence[Apart]) -> None:
+    async def write(self, rows: Sequence[Apart | ApiKeyRow]) -> None:
         await self._need_open()[0].submit(None, rows)
 
-    async def add_key(self, row: ApiKeyRow) -> None:
-        await self._need_open()[0].submit(None, (row,))
+    async def purge(self, *, limit: int = 500) -> int:  # noqa: ARG002 - the port's
+        """Nothing is left behind here: what is deleted goes in one commit."""
+        return 0
 
-    async def secret_mark(self) -> str | None:
-        found = await self.reader.one("select mark from cluster_secret")
-        return None if found is None else found[0]
-
-    async def set_secret_mark(self, mark: str) -> None:
-        async def note(connection: Connection) -> None:
-            sql = "insert into cluster_secret values (1, $1) on conflict (one) do update set mark = excluded.mark"
-            await connection.fetch(sql, mark)
-
-        await self.perform(note)
-
-    async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
-        async def revoke(connection: Connection) -> None:
-            sql = "update api_keys set revoked_at = coalesce(revoked_at, $2) where key_id = $1"
-            await connection.fetch(sql, key_id, at)
-
-        await self.perform(revoke, [audit_row])
+    async def scrub(self) -> None:
+        """Not ours to do: the server's files are the server's."""
 
     # --- for tables of their own that live in this database
 

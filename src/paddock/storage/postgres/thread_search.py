@@ -1,6 +1,5 @@
 """Conversations found by their titles and messages: an index of its own, because the one of `search.py` has only long
-conversations in it. Only the SQL and what it takes to build it; when the index is filled is decided in
-`thread_indexing.py`.
+conversations in it.
 
 The index says which texts hold all the words asked for; whether they stand together, and how a word begins, is looked
 up in the text. Every text carries two marks: its user, and the stretch of conversations it is in. The newest stretches
@@ -8,6 +7,7 @@ are asked first, so a word that somebody uses in every message costs no more tha
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -17,10 +17,11 @@ from paddock.rules.search.thread_search import MIN_BEGINNING, FoundThread, Threa
 from paddock.rules.search.tokens import Phrase, matches, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.postgres.connection import Connection
-from paddock.storage.postgres.conversation import ITEM, PRESENT
-from paddock.storage.postgres.sessions import BEGINS, JOB_IN_IT
+from paddock.storage.postgres.reader import Reader
 from paddock.storage.postgres.texts import escaped_column
-from paddock.storage.thread_filling import Whose
+from paddock.storage.search.thread_filling import ThreadFilling, Whose
+from paddock.storage.tables.conversations import ITEMS, PRESENT
+from paddock.storage.tables.sessions import SUMMARIZED
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 STRETCH = 128
@@ -62,16 +63,14 @@ _REACHED = """
 update thread_search_progress p set seq = given.seq, titled = true
   from unnest($1::bigint[], $2::bigint[]) as given (session_no, seq) where p.session_no = given.session_no"""
 _NEWEST = "select max(session_no) from sessions where workspace_id = $1 and user_id = $2 and session_no < $3"
-_COLUMNS = ", ".join(f"t.{name}" for name in ITEM.split(", "))
+_COLUMNS = ITEMS.of("t")
 # Materialized: else the newest texts are walked one by one in the hope to meet a hit, or all hits are looked at.
 _HITS = f"""
 with hit as materialized (
   select session_no, seq from thread_search
    where tokens @> $1::text[] and tokens && $2::text[] and (session_no, seq) < ($3, $4) and session_no >= $5),
 newest as materialized (select session_no, seq from hit order by session_no desc, seq desc limit $6)
-select newest.session_no, newest.seq, s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at,
-       s.item_count, s.session_no, d.title, coalesce(d.archived, false), coalesce(d.closed, false), {BEGINS},
-       {JOB_IN_IT}, {_COLUMNS}
+select newest.session_no, newest.seq, {SUMMARIZED}, {_COLUMNS}
   from newest join sessions s on s.session_no = newest.session_no
   left join session_details d on d.session_id = s.session_id
   left join lateral (
@@ -209,3 +208,34 @@ class _Search:
             self.found.append(FoundThread(summary, item))
             return True
         return False
+
+
+# --- when the index is filled ----------------------------------------------------------------------------------------
+
+PART = 32
+"""Conversations per commit."""
+
+
+class ThreadIndexing(ThreadFilling):
+    """Fills the index when a user looks for something, and never before.
+
+    Other hosts write too, so every search looks for what is missing of its user's conversations and has it put in, the
+    newest first.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__()
+        self._reader = reader
+
+    async def look_up(self, query: ThreadQuery) -> Sequence[FoundThread]:
+        return await self._reader.ask(partial(find, query=query))
+
+    async def add_missing(self, whose: Whose) -> None:
+        before = _NO_END
+        look = partial(behind_of, whose=whose, limit=PART)
+        while behind := await self._reader.ask(partial(look, before=before)):
+            before = behind[-1].session_no
+            while behind:
+                add = partial(add_part, whose=whose, behind=behind)
+                async with self.turn_of(whose):
+                    behind = await self._reader.perform(add, durably=False)

@@ -26,8 +26,7 @@ from paddock.rules.errors import (
 )
 from paddock.rules.rows.rows import Row
 from paddock.storage.postgres.connection import AGAIN, AWAY, GUILTY, Connection, is_over, unavailable
-from paddock.storage.postgres.group import Group, Work, take_group
-from paddock.storage.postgres.guarded import in_order, write_works
+from paddock.storage.postgres.group import Group, Work, in_order, take_group, write_works
 from paddock.storage.postgres.silence import Silence
 
 MAX_QUEUED = 20_000

@@ -4,7 +4,7 @@ All batches of a group pass in as few statements as can be, because every statem
 loop and has to win it back. A batch whose epoch is outdated, or that does not go on from the head, passes none.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 
@@ -12,8 +12,10 @@ from paddock.ports import Batch
 from paddock.rules.log.chain import word_bytes
 from paddock.rules.rows.rows import SessionRow, TranscriptRow
 from paddock.storage.sqlite.connection import Cursor
-from paddock.storage.sqlite.rows import Values, chunks
+from paddock.storage.tables.statements import Values
 
+SIZES = (64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
+"""Rows in one statement: so few sizes that all stay prepared, so many that most groups need two at most."""
 _OPEN = """
 insert into sessions (session_id, workspace_id, user_id, created_at, updated_at,
                       epoch, head_seq, head_digest, item_count, word_bytes, snapshot_seq, snapshot)
@@ -32,6 +34,15 @@ update sessions
   from batch
  where sessions.session_id = batch.session_id and sessions.epoch <= batch.epoch and sessions.head_seq = batch.before
 returning session_id, session_no"""
+
+
+def chunks(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
+    """All rows in few parts, each of a size that there is a statement for."""
+    start = 0
+    for size in SIZES:
+        while len(rows) - start >= size:
+            yield rows[start : start + size]
+            start += size
 
 
 def pass_fences(cursor: Cursor, batches: Sequence[Batch], owners: Mapping[str, int]) -> Sequence[int | None]:

@@ -1,16 +1,13 @@
 """Brings the schema of a file up to date: numbered steps, one transaction each, never a file from the future."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.migrations import Migration, Refusal, pending
-from paddock.storage.shipped import shipped_migrations
-from paddock.storage.sqlite import subthreads
 from paddock.storage.sqlite.connection import Connection
-from paddock.storage.sqlite.resalting import resalt
+from paddock.storage.sqlite.engine import run
+from paddock.storage.tables.schema import STEPS, shipped_migrations
 
-WORK: Mapping[str, Callable[[Connection], None]] = {"salted_digests": resalt, "subthreads": subthreads.fill}
-"""What a step does beyond its SQL, in its transaction."""
 _VERSIONS = """
 create table if not exists schema_version (
     number integer primary key, name text not null, checksum text not null, applied_at text not null
@@ -36,8 +33,8 @@ def migrations() -> Sequence[Migration]:
 def _apply(connection: Connection, step: Migration) -> None:
     with connection:  # one transaction: a step is there whole or not at all
         connection.execute(step.sql)
-        if (work := WORK.get(step.name)) is not None:
-            work(connection)
+        if (work := STEPS.get(step.name)) is not None:
+            run(connection, work())
         connection.execute(
             "insert into schema_version (number, name, checksum, applied_at) values (?, ?, ?, datetime('now'))",
             (step.number, step.name, step.checksum),

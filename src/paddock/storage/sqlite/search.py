@@ -3,18 +3,20 @@
 Every item also carries a mark of its conversation, and every search asks for it: the index looks for the next item that
 has all the words, however far away that is, and without the mark it would walk through the conversations before this
 one when words are frequent and never meet.
-Only the SQL and what it takes to build it; when a conversation gets into the index is decided in `indexing.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from paddock.rules.rows.rows import TranscriptRow
 from paddock.rules.search.history_search import TranscriptQuery
 from paddock.rules.search.tokens import Phrase, tokens_of
 from paddock.rules.values import Value
+from paddock.storage.search.in_parts import InParts
 from paddock.storage.sqlite.connection import Connection, Cursor
-from paddock.storage.sqlite.reader import PRESENT, subthread
-from paddock.storage.sqlite.rows import ITEM, Values
+from paddock.storage.sqlite.pool import ReaderPool
+from paddock.storage.tables.conversations import ITEMS, PRESENT
+from paddock.storage.tables.statements import Values
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 _PLACE = """
@@ -22,9 +24,11 @@ select s.session_no, coalesce(p.seq, 0) from sessions s left join search_progres
  where s.session_id = ?"""
 _MISSING = "select count(*) from (select 1 from transcript where session_no = ? and seq > ? limit ?)"
 _NEXT = "select seq, content from transcript where session_no = ? and seq > ? order by seq limit ?"
-_TAIL = f"select seq, {ITEM} from transcript t where session_no = ? and seq > ? {{filters}} {PRESENT} order by seq desc"
+_TAIL = (
+    f"select {ITEMS.columns} from transcript t where session_no = ? and seq > ? {{filters}} {PRESENT} order by seq desc"
+)
 _INDEXED = f"""
-select t.seq, {ITEM} from search s
+select {ITEMS.of("t")} from search s
  cross join transcript t on t.session_no = ? and t.seq = s.rowid - ?
  where s.search match ? and s.rowid > ? and s.rowid <= ? {{filters}} {PRESENT} order by s.rowid desc limit ?"""
 # An item that was erased or deleted since it was read must not come back into the index.
@@ -129,9 +133,9 @@ def _filters(query: TranscriptQuery) -> tuple[str, Values]:
         pairs = ", ".join("(?, ?)" for _ in query.kinds)
         clauses.append(f"and (t.role, t.item_type) in (values {pairs})" if pairs else "and 0")
         values += [word for pair in sorted(query.kinds) for word in pair]
-    condition, those = subthread("t", query.view)
-    clauses.append(condition)
-    values += those
+    if not query.view.all_subthreads:
+        clauses.append("and t.subthread_id is ?")
+        values.append(query.view.subthread_id)
     if query.before_seq is not None:
         clauses.append("and t.seq < ?")
         values.append(query.before_seq)
@@ -149,3 +153,52 @@ def _marks(count: int) -> str:
 def expression(phrases: Sequence[Phrase], *, joined: str = " AND ") -> str:
     """Phrases as a full-text expression. Tokens hold no quotes, so nothing in them can be an operator."""
     return joined.join(f'"{" ".join(phrase.tokens)}"{" *" if phrase.prefix else ""}' for phrase in phrases)
+
+
+# --- when a conversation gets into the index -------------------------------------------------------------------------
+
+ENOUGH = 256
+MAX_TAIL = 512
+PART = 64
+"""Items per commit: bounds how long the event loop is kept from its other business."""
+
+Perform = Callable[[Callable[[Cursor], None]], Awaitable[None]]
+"""Do something inside the next commit, and wait for it."""
+
+
+class Indexing(InParts):
+    """Puts conversations into the index in small parts.
+
+    A search reads up to `MAX_TAIL` items one by one, and when more are missing (after an upgrade, or a restart that
+    forgot the counts) it has them indexed first.
+    """
+
+    def __init__(self, pool: ReaderPool, perform: Perform) -> None:
+        super().__init__(ENOUGH)
+        self._pool = pool
+        self._perform = perform
+
+    async def find(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
+        found = await self._pool.ask(partial(_find_when_ready, session_id=session_id, query=query))
+        if found is None:
+            await self.catch_up(session_id)
+            found = await self._pool.ask(partial(find, session_id=session_id, query=query))
+        return found
+
+    async def workspace_of(self, session_id: str) -> str | None:
+        return await self._pool.ask(partial(workspace_of, session_id=session_id))
+
+    async def add_part(self, session_id: str) -> bool:
+        part = await self._pool.ask(partial(next_part, session_id=session_id, size=PART))
+        if part is None:
+            return False
+        await self._perform(part.write)
+        return len(part.items) == PART
+
+
+def _find_when_ready(connection: Connection, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow] | None:
+    """The answer, or None when too much is missing from the index to be read item by item."""
+    place = place_of(connection, session_id)
+    if place is not None and missing(connection, place, MAX_TAIL + 1) > MAX_TAIL:
+        return None
+    return find(connection, session_id, query)

@@ -1,23 +1,30 @@
 """Conversations found by their titles and messages: an index of its own, because the one of `search.py` has only long
-conversations in it. Only the SQL and what it takes to build it; when the index is filled is decided in
-`thread_indexing.py`.
+conversations in it.
 
 Every row carries the mark of its user, and every search asks for it. Rows are in order of conversation, so the newest
 hits are at the end, and a page of them ends the search.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import cast, get_args
 
-from paddock.rules.rows.rows import SessionSummary, TranscriptRow
+from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.rows.forgetting import ItemErased
+from paddock.rules.rows.rows import SessionDetailsRow, SessionSummary, TranscriptRow
+from paddock.rules.rows.taking_over import SessionSettled
 from paddock.rules.search.thread_search import FoundThread, ThreadQuery, owner_mark
 from paddock.rules.search.tokens import tokens_of
 from paddock.rules.values import Value
+from paddock.storage.search.thread_filling import ThreadFilling, Whose
 from paddock.storage.sqlite.connection import Connection, Cursor
-from paddock.storage.sqlite.reader import PRESENT
-from paddock.storage.sqlite.rows import ITEM, Values
-from paddock.storage.sqlite.search import expression
-from paddock.storage.sqlite.sessions import SUMMARY, summary_of
-from paddock.storage.thread_filling import Whose
+from paddock.storage.sqlite.engine import bound
+from paddock.storage.sqlite.pool import ReaderPool
+from paddock.storage.sqlite.search import Perform, expression
+from paddock.storage.tables.conversations import ITEMS, PRESENT
+from paddock.storage.tables.sessions import SUMMARY
+from paddock.storage.tables.statements import Query, Values
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 MANY = 32
@@ -52,8 +59,8 @@ select session_no, ?3, (select title from session_details where session_id = ?2)
  where session_no = ?1 and session_id = ?2
 on conflict (session_no) do update set seq = excluded.seq, titled = excluded.titled"""
 _HITS = "select rowid from thread_search where thread_search match ? and rowid < ? order by rowid desc"
-_FOUND = f"{SUMMARY} where s.session_no = ?"
-_ITEM = f"select seq, {ITEM} from transcript t where session_no = ? and seq = ? {PRESENT}"
+_FOUND = Query(SessionSummary, f"{SUMMARY} where s.session_no = :number")
+_ITEM = f"select {ITEMS.columns} from transcript t where session_no = ? and seq = ? {PRESENT}"
 
 
 class Behind(Value, frozen=True):
@@ -174,5 +181,92 @@ def _answer(connection: Connection, summary: SessionSummary, seq: int) -> FoundT
 
 
 def _summary(connection: Connection, number: int) -> SessionSummary | None:
-    found = connection.execute(_FOUND, (number,)).fetchone()
-    return summary_of(found) if found else None
+    found = connection.execute(bound(_FOUND.sql).sql, (number,)).fetchone()
+    return _FOUND.read(found) if found else None
+
+
+# --- when the index is filled ----------------------------------------------------------------------------------------
+
+PART = 256
+"""Messages per commit: bounds how long others wait for theirs."""
+MAX_FRESH = 1024
+"""Conversations remembered. When there are more, all is forgotten, and the next search of a user looks by itself."""
+MAX_USERS = 4096
+Told = TranscriptRow | SessionDetailsRow | ItemErased | SessionSettled
+_TOLD = frozenset(get_args(Told))
+
+Settle = Callable[[Sequence[str]], Awaitable[None]]
+"""Wait until what was handed in for these conversations is committed."""
+
+
+class ThreadIndexing(ThreadFilling):
+    """Fills the index when a user looks for something, and never before.
+
+    An append only remembers which conversation it was for. The first search of a user since the start looks for
+    everything of theirs that is missing, later ones for what was remembered. What is missing is put in, the newest
+    first; a search waits a moment for that and then answers from what is there, saying that it is not complete.
+    """
+
+    def __init__(self, pool: ReaderPool, perform: Perform, settle: Settle) -> None:
+        super().__init__()
+        self._pool = pool
+        self._perform = perform
+        self._settle = settle
+        self._fresh: dict[str, None] = {}
+        self._known: dict[Whose, None] = {}
+        """Users of whom nothing can be missing but what is remembered."""
+        self._forgotten = 0
+        self._taking = asyncio.Lock()
+
+    def hear(self, rows: Iterable[object]) -> None:
+        """Hear of rows that are written. Cheap, because every message passes here."""
+        for row in rows:
+            if type(row) in _TOLD:
+                self._fresh[cast("Told", row).session_id] = None
+        if len(self._fresh) > MAX_FRESH:
+            self._fresh.clear()
+            self._known.clear()
+            self._forgotten += 1
+
+    async def look_up(self, query: ThreadQuery) -> Sequence[FoundThread]:
+        return await self._pool.ask(partial(find, query=query))
+
+    async def add_missing(self, whose: Whose) -> None:
+        try:
+            await (self._add_fresh(whose) if whose in self._known else self._add_all(whose))
+        except (StorageUnavailableError, HostError):
+            # Something remembered may be lost: the next search looks by itself.
+            self._known.pop(whose, None)
+            raise
+
+    async def _add_all(self, whose: Whose) -> None:
+        await self._settle(list(self._fresh))
+        before, forgotten = _NO_END, self._forgotten
+        look = partial(behind_of, whose=whose, limit=PART)
+        while behind := await self._pool.ask(partial(look, before=before)):
+            await self._add(whose, behind)
+            before = behind[-1].session_no
+        if forgotten == self._forgotten:
+            self._known[whose] = None
+            if len(self._known) > MAX_USERS:
+                del self._known[next(iter(self._known))]
+
+    async def _add_fresh(self, whose: Whose) -> None:
+        async with self._taking:
+            fresh = list(self._fresh)
+            await self._settle(fresh)
+            self._fresh.clear()  # what is written from now on is remembered anew
+            theirs = dict.fromkeys(fresh)
+            try:
+                mine, behind = await self._pool.ask(partial(among, whose=whose, session_ids=fresh))
+                theirs = {session_id: None for session_id in fresh if session_id not in mine}
+            finally:
+                self._fresh |= theirs
+        await self._add(whose, behind)
+
+    async def _add(self, whose: Whose, behind: Sequence[Behind]) -> None:
+        while behind:
+            async with self.turn_of(whose):
+                part = await self._pool.ask(partial(part_of, whose=whose, behind=behind, size=PART))
+                await self._perform(part.write)
+            behind = part.rest

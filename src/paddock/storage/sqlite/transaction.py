@@ -7,39 +7,30 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
+from typing import Any
 
 import apsw
 import msgspec
-from msgspec.structs import astuple
 
 from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import HostError, StaleOwnerError, cannot_be_stored, exists_already
-from paddock.rules.rows.rows import AgentRow, InboxRow, Row, StateRow, TranscriptRow
-from paddock.storage.compaction import without_replaced
-from paddock.storage.sqlite import approvals
+from paddock.rules.log.chain import DELTA
+from paddock.rules.rows.rows import Row
 from paddock.storage.sqlite.connection import Connection, Cursor
-from paddock.storage.sqlite.fences import pass_fences
-from paddock.storage.sqlite.kept import WRITES, set_if_expected
-from paddock.storage.sqlite.rows import (
-    COMPACT,
-    DROP_AGENT,
-    DROP_STATE,
-    FACTS,
-    ITEMS,
-    ORDERS,
-    SET_AGENT,
-    SET_STATE,
-    TABLES,
-    Table,
-    Values,
-    chunks,
-)
+from paddock.storage.sqlite.engine import run
+from paddock.storage.sqlite.fences import chunks, pass_fences
+from paddock.storage.tables import TABLES, WRITES, is_guarded
+from paddock.storage.tables.log import FACTS, without_replaced
+from paddock.storage.tables.statements import Values
+from paddock.storage.tables.table import Table
 
-WRITTEN: Mapping[type, Table] = {**TABLES, **approvals.TABLES}
-"""Rows that are written as they are; the others need their session's number or are joined first."""
+# ruff: noqa: S608 - the names are our own, values are always bound
 GUILTY = (HostError, apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, ValueError, TypeError, OverflowError)
 """Errors that one work brings on itself; anything else is the disk's and fails the whole group."""
+_COMPACT = f"""
+delete from facts where session_no = ? and position between ? and ? and turn_id = ? and kind = '{DELTA}'"""
 
 
 class Work(msgspec.Struct, eq=False):
@@ -60,12 +51,10 @@ class _Pile:
     """Values collected from a whole group, so each table is written in one go."""
 
     facts: list[Values] = field(default_factory=list[Values])
-    items: list[Values] = field(default_factory=list[Values])
-    orders: list[Values] = field(default_factory=list[Values])
     compacted: list[Values] = field(default_factory=list[Values])
-    state: dict[tuple[str, str], StateRow] = field(default_factory=dict[tuple[str, str], StateRow])
-    agents: list[AgentRow] = field(default_factory=list[AgentRow])
-    others: defaultdict[type, list[Values]] = field(default_factory=lambda: defaultdict(list))
+    rows: defaultdict[Table, list[Values]] = field(default_factory=lambda: defaultdict(list))
+    last: dict[Values, Any] = field(default_factory=dict[Values, Any])
+    """The last word on each key of a table is all that counts."""
 
 
 def write_group(cursor: Cursor, works: Sequence[Work], owners: Mapping[str, int]) -> None:
@@ -81,7 +70,8 @@ def write_group(cursor: Cursor, works: Sequence[Work], owners: Mapping[str, int]
             if ordered:  # after all that was collected before them
                 _write(cursor, pile)
                 pile = _Pile()
-                _write_in_order(cursor, ordered)
+                for row in ordered:
+                    run(cursor, WRITES[type(row)](row))
     _write(cursor, pile)
     for work in works:
         if work.deed is not None:
@@ -108,50 +98,54 @@ def _collect(pile: _Pile, work: Work, session_no: int) -> list[Row | ApiKeyRow]:
     ordered: list[Row | ApiKeyRow] = []
     if batch := work.batch:
         for fact in without_replaced(batch.facts, batch.compacted):
-            pile.facts.append((session_no, *FACTS.values(fact)))
+            pile.facts.append((session_no, *FACTS.read(fact)))
         pile.compacted += [(session_no, first, last, turn_id) for turn_id, first, last in batch.compacted]
     for row in work.rows:
-        kind = type(row)
-        if table := WRITTEN.get(kind):
-            pile.others[kind].append(table.values(row))
-        elif kind is TranscriptRow:
-            pile.items.append((session_no, *ITEMS.values(row)))
-        elif kind is InboxRow:
-            pile.orders.append((session_no, *ORDERS.values(row)))
-        elif isinstance(row, StateRow) and row.expected is None:
-            pile.state[row.scope_key, row.key] = row  # the last word on a key is all that counts
-        elif isinstance(row, AgentRow):
-            pile.agents.append(row)
-        elif kind in WRITES or isinstance(row, StateRow):
-            ordered.append(row)
+        table = TABLES.get(type(row))
+        if table is None or table.gone is not None:
+            if is_guarded(row):
+                ordered.append(row)
+            elif table is not None:
+                pile.last[(table, *table.key_of(row))] = row
+        elif table.of_session:
+            pile.rows[table].append((session_no, *table.read(row)))
+        elif table.looked_up is not None:
+            pile.rows[table].append((*table.read(row), getattr(row, table.looked_up.field)))
+        else:
+            pile.rows[table].append(table.read(row))
     return ordered
-
-
-def _write_in_order(cursor: Cursor, rows: Sequence[Row | ApiKeyRow]) -> None:
-    for row in rows:
-        WRITES.get(type(row), set_if_expected)(cursor, row)
 
 
 def _write(cursor: Cursor, pile: _Pile) -> None:
     _insert(cursor, FACTS, pile.facts)
     if pile.compacted:
-        cursor.executemany(COMPACT, pile.compacted)  # after the facts: the deltas may be of this very group
-    _insert(cursor, ITEMS, pile.items)
-    _insert(cursor, ORDERS, pile.orders)
-    for kind, rows in pile.others.items():
-        _insert(cursor, WRITTEN[kind], rows)
-    for row in pile.state.values():
-        if row.value is None:
-            cursor.execute(DROP_STATE, (row.scope_key, row.key))
+        cursor.executemany(_COMPACT, pile.compacted)  # after the facts: the deltas may be of this very group
+    for table, rows in pile.rows.items():
+        _insert(cursor, table, rows)
+    for (table, *key), row in pile.last.items():
+        if table.gone.of(row):
+            cursor.execute(_delete(table), key)
         else:
-            cursor.execute(SET_STATE, (row.scope_key, row.key, row.value, row.updated_at))
-    for agent in pile.agents:
-        if agent.body:
-            cursor.execute(SET_AGENT, astuple(agent))
-        else:
-            cursor.execute(DROP_AGENT, (agent.workspace_id, agent.agent_id))
+            cursor.execute(insert_into(table, 1), table.read(row))
 
 
 def _insert(cursor: Cursor, table: Table, rows: Sequence[Values]) -> None:
     for chunk in chunks(rows):
-        cursor.execute(table.insert(len(chunk)), tuple(chain.from_iterable(chunk)))
+        cursor.execute(insert_into(table, len(chunk)), tuple(chain.from_iterable(chunk)))
+
+
+@cache
+def insert_into(table: Table, count: int) -> str:
+    """One statement for `count` rows: a thread that steps once per row would fight the event loop for each."""
+    names, marks = list(table.names), ["?"] * len(table.names)
+    if table.of_session:
+        names, marks = ["session_no", *names], ["?", *marks]
+    if table.looked_up is not None:
+        names, marks = [*names, table.looked_up.column], [*marks, table.looked_up.sql.format("?")]
+    rows = ", ".join([f"({', '.join(marks)})"] * count)
+    return f"insert into {table.name} ({', '.join(names)}) values {rows} {table.on_conflict}"
+
+
+@cache
+def _delete(table: Table) -> str:
+    return f"delete from {table.name} where {' and '.join(f'{name} = ?' for name in table.key)}"

@@ -1,14 +1,83 @@
-"""Rows that both databases keep alike: each table, its changes and its questions, written once.
+"""Rows that every database keeps alike: each table, its changes and its questions, written once.
 
-A module here has the statements of one concept and the part of the store that asks them. How a statement is bound and
-executed is the business of `storage/sqlite` and `storage/postgres`. The log, its fence and search are not here: they
-are written by hand for each database.
+A module here has the tables of one concept and the part of the store that looks them up. A new table is one statement
+and its queries: rows that only come and go with others are a `Table` in `TABLES`, rows whose order or condition matters
+are a `Write` in `WRITES`, and what is looked up is a `Query`. How a statement is bound and executed is the business of
+an engine (`storage/sqlite`, `storage/postgres`): a third database is one more folder with an engine, its way to append
+to the log behind the fence, and its full-text search. Those three are never here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from paddock.storage.tables import calendar, plugins, taking_over
-from paddock.storage.tables.statements import Change
+from paddock.ports import ApiKeyRow
+from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow, ModelUsageRow, ToolCallRow
+from paddock.rules.rows.rows import AgentRow, AuditRow, InboxRow, RunRow, StateRow, TranscriptRow
+from paddock.storage.tables import (
+    automations,
+    calendar,
+    calls,
+    conversations,
+    definitions,
+    deliveries,
+    forgetting,
+    kept,
+    log,
+    overview,
+    people,
+    sessions,
+    taking_over,
+)
+from paddock.storage.tables.statements import Write
+from paddock.storage.tables.table import Table
 
-CHANGES: Mapping[type, Sequence[Change]] = {**calendar.CHANGES, **plugins.CHANGES, **taking_over.CHANGES}
-"""The statements that write a row, in order."""
+TABLES: Mapping[type, Table] = {
+    TranscriptRow: conversations.ITEMS,
+    InboxRow: conversations.ORDERS,
+    RunRow: conversations.RUNS,
+    ToolCallRow: calls.TOOL_CALLS,
+    ModelUsageRow: calls.USAGE,
+    ApprovalRow: calls.ASKED,
+    ApprovalStepRow: calls.STEPS,
+    AuditRow: overview.AUDIT,
+    StateRow: kept.STATE,
+    AgentRow: definitions.AGENTS,
+    ApiKeyRow: definitions.KEYS,
+}
+"""Rows that are written together, in the order in which their tables are written."""
+WRITES: Mapping[type, Write] = {
+    **automations.WRITES,
+    **calendar.WRITES,
+    **definitions.WRITES,
+    **deliveries.WRITES,
+    **forgetting.WRITES,
+    **kept.WRITES,
+    **people.WRITES,
+    **sessions.WRITES,
+    **taking_over.WRITES,
+}
+"""How each row is written whose order or condition matters. A condition that does not hold raises HostError, and what
+was to be written with it is not written."""
+
+
+def is_guarded(row: object) -> bool:
+    """Whether a row is written in its turn, by `WRITES`."""
+    return row.expected is not None if isinstance(row, StateRow) else type(row) in WRITES
+
+
+class Records(
+    log.LogReads,
+    conversations.ConversationReads,
+    sessions.SessionReads,
+    people.PeopleReads,
+    kept.KeptReads,
+    calls.CallReads,
+    calls.ApprovalReads,
+    automations.AutomationReads,
+    deliveries.DeliveryReads,
+    calendar.CalendarReads,
+    definitions.DefinitionReads,
+    forgetting.ForgettingReads,
+    taking_over.TakingOverReads,
+    overview.OverviewReads,
+):
+    """All that can be looked up by tables alone, over whichever engine."""

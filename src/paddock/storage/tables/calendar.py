@@ -3,19 +3,19 @@
 from collections.abc import Mapping, Sequence
 
 from paddock.rules.rows.automation import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
-from paddock.storage.tables.statements import Change, HasEngine, Query, put
+from paddock.storage.tables.statements import Change, HasEngine, Query, Write, in_turn, put
 
-CHANGES: Mapping[type, Sequence[Change]] = {
-    CalendarEventRow: [
+WRITES: Mapping[type, Write] = {
+    CalendarEventRow: in_turn(
         put(
             "calendar_events",
             CalendarEventRow,
             key="event_id",
             again=("body", "recurring", "starts_at", "ends_at", "updated_at"),
         )
-    ],
-    CalendarEventGone: [Change("delete from calendar_events where event_id = :event_id")],
-    CalendarTurn: [
+    ),
+    CalendarEventGone: in_turn(Change("delete from calendar_events where event_id = :event_id")),
+    CalendarTurn: in_turn(
         Change("""
 insert into calendars (workspace_id, user_id, turns) values (:workspace_id, :user_id, 0) on conflict do nothing"""),
         Change(
@@ -24,7 +24,7 @@ update calendars set turns = turns + 1
  where workspace_id = :workspace_id and user_id = :user_id and turns = :expected returning 1""",
             refused="the calendar was changed meanwhile",
         ),
-    ],
+    ),
 }
 
 _STATE = Query(

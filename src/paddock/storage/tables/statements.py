@@ -1,30 +1,43 @@
-"""SQL that is written once for both databases, with named values.
+"""SQL that is written once for every database, with named values.
 
-`:name` is a value, `:name::text` one whose type PostgreSQL cannot find out by itself. `{columns}` stands for the
-columns of a row type, which are its fields.
+- `:name` is a value; `:name::text` one whose type PostgreSQL cannot find out by itself. Types are dropped for SQLite.
+- `{columns}` stands for the columns of a row type, which are its fields.
+- `= any(:names::text[])` takes a list of values.
+- `greatest(a, b)` and `no_bytes()` (an empty value of bytes) have another name in each database.
+- `/*sqlite ...*/` and `/*postgres ...*/` are read by that database alone: a hint, a lock.
+
+A `Work` is several statements, each asked after the answer to the one before: a generator that yields what it asks and
+is sent the rows. It knows no database and no way to wait, so every engine runs the same one.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from operator import attrgetter
-from typing import Any, Generic, Protocol, TypeVar, get_type_hints
+from functools import cached_property, partial
+from operator import attrgetter, itemgetter
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
 
 import msgspec
 
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.rows import AuditRow
 
 Row = TypeVar("Row")
+Answer = TypeVar("Answer")
 Values = tuple[Any, ...]
 _VALUE = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)(::(?:double precision|[a-z]+)(?:\[\])?)?")
+_TYPE = re.compile(r"::(?:double precision|[a-z0-9]+)(?:\[\])?")
+_HINT = re.compile(r"/\*(sqlite|postgres)\s(.*?)\*/", re.DOTALL)
 _RESERVED = frozenset({"grant"})
 
 
 def columns_of(row: type, prefix: str = "") -> str:
     """The columns of a row type, in the order of its fields."""
-    names = [field.name for field in msgspec.structs.fields(row)]
-    return ", ".join(prefix + (f'"{name}"' if name in _RESERVED else name) for name in names)
+    return ", ".join(prefix + quoted(field.name) for field in msgspec.structs.fields(row))
+
+
+def quoted(name: str) -> str:
+    return f'"{name}"' if name in _RESERVED else name
 
 
 class Query(Generic[Row]):
@@ -43,29 +56,109 @@ class Query(Generic[Row]):
         fields = msgspec.structs.fields(self.row)
         return [place for place, field in enumerate(fields) if kinds[field.name] is bool]
 
+    def read(self, found: Sequence[Any]) -> Row:
+        """Make one answer of the columns that were found."""
+        if not self.truths:
+            return self.row(*found)
+        values = list(found)
+        for place in self.truths:
+            values[place] = bool(values[place])
+        return self.row(*values)
+
+    def __call__(self, **given: Any) -> "Ask":
+        """Ask it within a work, where the answer is plain columns."""
+        return Ask(self.sql, given)
+
+
+class SizedQuery(Query[Row]):
+    """A question whose answer may be more than a caller can take.
+
+    `sized` adds up the bytes of a row in SQL, `size_of` of the row that was made of it; `order` is that of the query.
+    """
+
+    def __init__(
+        self, row: Callable[..., Row], sql: str, *, sized: str, size_of: Callable[[Row], int], order: str
+    ) -> None:
+        super().__init__(row, sql)
+        self.sized = sized
+        self.size_of = size_of
+        self.order = order
+
+
+def value(found: Any) -> Any:
+    """The row of a query with one column."""
+    return found
+
+
+def several(*found: Any) -> Values:
+    """The row of a query whose columns are taken as they are."""
+    return found
+
+
+class Ask(NamedTuple):
+    """One step of a work: a statement, and its values by name or as the fields of a row."""
+
+    sql: str
+    given: Any
+
+
+Work = Generator[Ask, Sequence[Any], Answer]
+Write = Callable[[Any], Work[None]]
+"""How a row is written whose order or condition matters."""
+
+
+def ask(sql: str, **given: Any) -> Ask:
+    return Ask(sql, given)
+
 
 @dataclass(frozen=True, eq=False)
 class Change:
     """A statement that writes one row; its values are the row's fields.
 
     With `refused` it must answer with something (`returning 1`): when it does not, the row is refused with this
-    sentence and nothing of its commit is written.
+    sentence and nothing of its commit is written. With `when` it is skipped for rows that do not fit.
     """
 
     sql: str
     refused: str = ""
+    when: Callable[[Any], bool] | None = None
 
     def check(self, answer: object) -> None:
         if self.refused and not answer:
             raise HostError(ErrorCode.CONFLICT, self.refused)
 
 
-def put(table: str, row: type, *, key: str, again: Sequence[str]) -> Change:
-    """Write a row whole; of one that exists, the columns `again` are written again."""
-    values = ", ".join(f":{field.name}" for field in msgspec.structs.fields(row))
-    changed = ", ".join(f"{name} = excluded.{name}" for name in again)
-    sql = f"insert into {table} ({columns_of(row)}) values ({values}) on conflict ({key}) do update set {changed}"  # noqa: S608 - our own names
-    return Change(sql)
+def in_turn(*changes: Change) -> Write:
+    """Write a row by these statements, one after the other."""
+    return partial(_write, changes)
+
+
+def _write(changes: Sequence[Change], row: Any) -> Work[None]:
+    for change in changes:
+        if change.when is None or change.when(row):
+            change.check((yield Ask(change.sql, row)))
+
+
+def put(
+    table: str,
+    row: type,
+    *,
+    key: str,
+    again: Sequence[str] = (),
+    also: str = "",
+    left_out: Sequence[str] = (),
+    when: Callable[[Any], bool] | None = None,
+) -> Change:
+    """Write a row whole; of one that exists, the columns `again` are written again, or nothing when there are none.
+
+    `also`: what else is set in a row that exists. `left_out`: fields that are no columns.
+    """
+    names = [field.name for field in msgspec.structs.fields(row) if field.name not in left_out]
+    columns, values = ", ".join(map(quoted, names)), ", ".join(f":{name}" for name in names)
+    changed = ", ".join(filter(None, (*(f"{name} = excluded.{name}" for name in again), also)))
+    then = f"update set {changed}" if changed else "nothing"
+    sql = f"insert into {table} ({columns}) values ({values}) on conflict ({key}) do {then}"  # noqa: S608 - our own names
+    return Change(sql, when=when)
 
 
 @dataclass(frozen=True)
@@ -74,9 +167,18 @@ class Bound:
 
     sql: str
     names: Sequence[str]
+    lists: Mapping[int, str]
+    """The places of values that are lists, and the type of what is in them."""
 
     def values_in(self, given: Mapping[str, Any]) -> Values:
-        return tuple(given[name] for name in self.names)
+        return self._picked(given)
+
+    @cached_property
+    def _picked(self) -> Callable[[Mapping[str, Any]], Values]:
+        if len(self.names) == 1:
+            name = self.names[0]
+            return lambda given: (given[name],)
+        return itemgetter(*self.names) if self.names else lambda _: ()
 
     @cached_property
     def values_of(self) -> Callable[[Any], Values]:
@@ -84,21 +186,35 @@ class Bound:
         if len(self.names) == 1:
             name = self.names[0]
             return lambda row: (getattr(row, name),)
-        return attrgetter(*self.names)
+        return attrgetter(*self.names) if self.names else lambda _: ()
+
+    def values(self, given: Any) -> Values:
+        return self.values_of(given) if isinstance(given, msgspec.Struct) else self.values_in(given)
 
 
 def bind(sql: str, *, mark: str, typed: bool) -> Bound:
     """Number the values: `mark` and a number stand for each. `typed`: this database reads `::type`."""
     names: list[str] = []
+    lists: dict[int, str] = {}
 
     def number(found: re.Match[str]) -> str:
-        name = found[1]
+        name, kind = found[1], found[2] or ""
         if name not in names:
             names.append(name)
-        kind = (found[2] or "") if typed else ""
-        return f"{mark}{names.index(name) + 1}{kind}"
+        if kind.endswith("[]"):
+            lists[names.index(name)] = kind[2:-2]
+        return f"{mark}{names.index(name) + 1}{kind if typed else ''}"
 
-    return Bound(_VALUE.sub(number, sql), names)
+    bound = _VALUE.sub(number, sql)
+    return Bound(bound if typed else _TYPE.sub("", bound), names, lists)
+
+
+def in_dialect(sql: str, dialect: str, words: Mapping[str, str]) -> str:
+    """Keep the hints of one database, drop those of others, and say its own words for those that differ."""
+    sql = _HINT.sub(lambda found: found[2] if found[1] == dialect else "", sql)
+    for word, own in words.items():
+        sql = sql.replace(word, own)
+    return sql
 
 
 class Engine(Protocol):
@@ -109,6 +225,21 @@ class Engine(Protocol):
         ...
 
     async def all(self, query: Query[Row], **given: Any) -> Sequence[Row]: ...
+    async def some(self, query: SizedQuery[Row], room: int, **given: Any) -> Sequence[Row]:
+        """The rows up to the one that uses up `room` bytes; a long one behind it is not read."""
+        ...
+
+    async def long(self, query: Query[Row], **given: Any) -> Sequence[Row]:
+        """The same for what may take a while. Raises HostError(DEADLINE_EXCEEDED) when it takes too long."""
+        ...
+
+    async def ask(self, work: Callable[[], Work[Answer]]) -> Answer:
+        """The answer to a work that only reads. Raises HostError(DEADLINE_EXCEEDED) when it takes too long."""
+        ...
+
+    async def do(self, work: Callable[[], Work[Answer]], rows: Sequence[AuditRow] = ()) -> Answer:
+        """Do a work durably in one commit, together with these rows."""
+        ...
 
 
 class HasEngine(Protocol):

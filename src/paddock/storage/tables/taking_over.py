@@ -1,9 +1,9 @@
 """What one user has is given to another: every table that names an owner."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from paddock.rules.rows.taking_over import MOVED_ON, OwnershipMoved, SessionMoved, StateMoved
-from paddock.storage.tables.statements import Change, HasEngine, Query
+from paddock.storage.tables.statements import Change, HasEngine, Query, Write, in_turn, value
 
 # ruff: noqa: S608 - the table names are our own, values are always bound
 _NUMBER = "(select session_no from sessions where session_id = :session_id)"
@@ -23,8 +23,8 @@ counts for the budget of the one who spent it."""
 _OF_RUNS = ("runs", "tool_calls", "model_usage", "approvals")
 _GIVEN = f"set user_id = :to_user where {_THEIRS}"
 
-CHANGES: Mapping[type, Sequence[Change]] = {
-    SessionMoved: [
+WRITES: Mapping[type, Write] = {
+    SessionMoved: in_turn(
         Change(
             f"""
 update sessions set user_id = :to_user
@@ -39,14 +39,14 @@ update sessions set user_id = :to_user
 delete from thread_names where {_THEIRS} and session_id = :session_id and name in (
   select name from thread_names where workspace_id = :workspace_id and user_id = :to_user)"""),
         Change(f"update thread_names {_GIVEN} and session_id = :session_id"),
-    ],
-    StateMoved: [
+    ),
+    StateMoved: in_turn(
         Change("""
 update state set scope_key = :new_key where scope_key = :old_key and key not in (
   select key from state where scope_key = :new_key)"""),
         Change("delete from state where scope_key = :old_key"),
-    ],
-    OwnershipMoved: [
+    ),
+    OwnershipMoved: in_turn(
         *(Change(f"update {table} {_GIVEN}") for table in OWNED),
         Change(f"""
 insert into calendars (workspace_id, user_id, turns)
@@ -59,15 +59,11 @@ on conflict do nothing"""),
         # An agent's files are those of who wrote it.
         Change("""
 update agents set updated_by = :to_user where workspace_id = :workspace_id and updated_by = :from_user"""),
-    ],
+    ),
 }
 
 
-def _number(count: int) -> int:
-    return count
-
-
-_COUNT = Query(_number, "select count(*) from sessions where workspace_id = :workspace_id and user_id = :user_id")
+_COUNT = Query(value, "select count(*) from sessions where workspace_id = :workspace_id and user_id = :user_id")
 
 
 class TakingOverReads(HasEngine):
