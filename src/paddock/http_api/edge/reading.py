@@ -126,7 +126,7 @@ def names_of(shape: type[msgspec.Struct]) -> list[str]:
 
 
 def extra_of(kind: inspect.Type, name: str) -> Any:
-    """What a field's description says under this name, wherever in its type it stands."""
+    """Find what a field's description says under this name, wherever in its type it stands."""
     if isinstance(kind, inspect.Metadata):
         return cast("Json", kind.extra or {}).get(name) or extra_of(kind.type, name)
     within = kind.types if isinstance(kind, inspect.UnionType) else ()
@@ -188,7 +188,7 @@ def _value(given: Any, path: Sequence[str]) -> Any:
 
 
 def _refusal(field: inspect.Field, *, absent: bool = False) -> str:
-    """What a field must be, in words: its own, or those of its type."""
+    """Say what a field must be, in its own words or in those of its type."""
     own = extra_of(field.type, "needed") if absent else None
     must = own or extra_of(field.type, "must") or f"be {_in_words(next(_plain(field.type)))}"
     name = extra_of(field.type, "header") or field.encode_name
