@@ -18,7 +18,7 @@ from paddock.rules.run.input import why_no_json
 
 SMALL_BODY = 64 * 1024
 """More than any administrative call needs."""
-WHOLE, DECIMAL = re.compile(r"[0-9]{1,18}", re.ASCII), re.compile(r"[0-9]*\.?[0-9]*(?<=.)", re.ASCII)
+WHOLE, DECIMAL = re.compile(r"[0-9]{1,18}", re.ASCII), re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+", re.ASCII)
 
 WORDS: Mapping[type[inspect.Type], str] = {
     inspect.BoolType: "true or false",
@@ -94,7 +94,7 @@ def _typed(text: str, kind: inspect.Type) -> str | float | bool:
     for one in _plain(kind):
         if isinstance(one, inspect.IntType) and WHOLE.fullmatch(text):
             return int(text)
-        if isinstance(one, inspect.FloatType) and len(text) <= 20 and DECIMAL.fullmatch(text) and text != ".":
+        if isinstance(one, inspect.FloatType) and len(text) <= 20 and DECIMAL.fullmatch(text):
             return float(text)
         if isinstance(one, inspect.BoolType) and text in ("true", "false"):
             return text == "true"
