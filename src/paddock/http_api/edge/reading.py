@@ -30,7 +30,7 @@ WORDS: Mapping[type[inspect.Type], str] = {
 """What a value of a type must be."""
 
 S = TypeVar("S", bound=msgspec.Struct)
-_AT = re.compile(r" - at `\$(.*)`$")
+_AT = " - at `$"
 _MISSING = re.compile(r"Object missing required field `(.*?)`")
 
 
@@ -148,8 +148,8 @@ def _plain(kind: inspect.Type) -> Iterator[inspect.Type]:
 
 
 def _sentence(shape: type[msgspec.Struct], error: str, given: Mapping[str, Any]) -> str:
-    found, missing = _AT.search(error), _MISSING.match(error)
-    path = [part for part in re.split(r"[.\[\]]", found[1] if found else "") if part]
+    missing, (_, found, place) = _MISSING.match(error), error.rpartition(_AT)
+    path = [part for part in re.split(r"[.\[\]]", place.removesuffix("`") if found else "") if part]
     field = _innermost(shape, [*path, *([missing[1]] if missing else [])])
     if field is None:
         return "the body must be an object"
