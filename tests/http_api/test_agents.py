@@ -260,6 +260,7 @@ async def test_an_agent_whose_runner_was_not_known_when_it_was_made_is_judged_be
         seen = (await doors.client.get("/api/v1/agents/x")).json()
         assert (seen["health"], "in the agents file" in seen["problem"]) == ("problem", True)
         accepted = await doors.post(a_body(), params={"agent": "x"})
+        await doors.ended(accepted.json()["taskId"])
         run = (await doors.client.get(f"/api/v1/agent/runs/{accepted.json()['taskId']}")).json()
         assert (run["status"], run["code"]) == ("failed", "agent.config_invalid")
 

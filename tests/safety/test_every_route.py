@@ -74,6 +74,7 @@ ALLOWED = {
         "DELETE /api/v1/api-keys/{key}",
         "DELETE /api/v1/knowledge/{kb}",
         "DELETE /api/v1/knowledge/{kb}/documents/{document}",
+        "POST /api/v1/knowledge/{kb}/documents",
         "PUT /api/v1/agents/{agent}",
     }
 }

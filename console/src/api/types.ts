@@ -502,7 +502,7 @@ export interface FileShape {
   name?: string | null;
 }
 
-/** What became of one tick. `tick` is also the cursor of the next page. */
+/** The outcome of one tick. `tick` is also the cursor of the next page. */
 export interface Firing {
   tick: number;
   scheduledAt: string;
@@ -551,7 +551,7 @@ export interface FunctionCall {
   encryptedValue?: string | null;
 }
 
-/** What was said on one day; nothing at all when there is no such day. */
+/** One day of a conversation; empty when there is no such day. */
 export interface HistoryDay {
   scope: "history_day";
   threadId: string | null;
@@ -653,7 +653,7 @@ export interface KnowledgeQuery {
   filters?: Record<string, unknown> | null;
 }
 
-/** How much there is to take over. */
+/** The amount that can be taken over. */
 export interface LeftByDev {
   user: string;
   workspace: string;
@@ -769,7 +769,7 @@ export interface OpenTransaction {
   fromAgentId: string | null;
 }
 
-/** What the owner of a conversation thinks of an answer. */
+/** The opinion of a conversation's owner on an answer. */
 export interface Opinion {
   rating: "down" | "up";
   comment: string;
@@ -1255,7 +1255,7 @@ export interface UploadAddress {
   headers?: Record<string, string>;
 }
 
-/** What the models of a run used. A cost of null: only models without a price were asked. */
+/** Calls and tokens of a run's models. A cost of null: only models without a price were asked. */
 export interface Usage {
   modelCalls: number;
   promptTokens: number;

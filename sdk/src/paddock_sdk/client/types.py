@@ -115,7 +115,7 @@ class FunctionCall(TypedDict):
 
 
 class HistoryDay(TypedDict):
-    """What was said on one day; nothing at all when there is no such day."""
+    """One day of a conversation; empty when there is no such day."""
 
     scope: Literal["history_day"]
     threadId: str | None
@@ -203,7 +203,7 @@ class OpenTransaction(TypedDict):
 
 
 class Opinion(TypedDict):
-    """What the owner of a conversation thinks of an answer."""
+    """The opinion of a conversation's owner on an answer."""
 
     rating: Literal["down", "up"]
     comment: str
@@ -508,7 +508,7 @@ class ToolMessage(TypedDict):
 
 
 class Usage(TypedDict):
-    """What the models of a run used. A cost of null: only models without a price were asked."""
+    """Calls and tokens of a run's models. A cost of null: only models without a price were asked."""
 
     modelCalls: int
     promptTokens: int

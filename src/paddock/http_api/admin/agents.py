@@ -211,7 +211,7 @@ class AgentsDoor(Operations):
         return self._seen(who, binding, health, whole=True)
 
     def _seen(self, who: Principal, binding: AgentBinding, health: Health, *, whole: bool = False) -> Agent:
-        """What everybody may know of an agent. Its config may hold secrets; what is wrong is for administrators."""
+        """Show an agent as everybody may know it. Its config may hold secrets; its problem is for administrators."""
         manifest = health.manifest
         return seen(
             Agent,

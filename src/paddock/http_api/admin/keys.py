@@ -1,4 +1,4 @@
-"""Who may come in: API keys, and what `dev` said before there were any, handed to a user."""
+"""API keys: listed, made, revoked. And the hand-over of what `dev` said before there were any."""
 
 import time
 from collections.abc import Callable
@@ -66,7 +66,7 @@ class KeyList(Answer):
 
 
 class LeftByDev(Answer):
-    """How much there is to take over."""
+    """The amount that can be taken over."""
 
     user: Annotated[str, about(example="dev")]
     workspace: str
@@ -159,7 +159,7 @@ def _seen(row: ApiKeyRow) -> KeyEntry:
 
 
 def decided(who: Principal, action: str, resource: str, *, allowed: bool = True) -> AuditRow:
-    """What an administrator did, or was not let do, for the audit trail."""
+    """Make the audit row of something that an administrator did, or was not let do."""
     return AuditRow(
         time=time.time(),
         workspace_id=who.workspace_id,

@@ -1,4 +1,4 @@
-"""Recorded facts said in AG-UI, as server-sent events. Its names are here and in `ag_ui_outputs.py` and nowhere else.
+"""Recorded facts said in AG-UI, as server-sent events. Its names are here and in `outputs.py` and nowhere else.
 
 Two dialects: "1" is AG-UI 1.0; "0" is for the 0.x clients still in use, which die of a `cancelled` outcome, of
 `pendingToolCallIds` and of empty text. A fact without a word in AG-UI says nothing. What a fact says depends on

@@ -1,1 +1,1 @@
-"""What every request needs: connections, who is calling, bodies, errors, routing, limits."""
+"""Parts that every request needs: connections, who is calling, how operations are declared and read, errors, limits."""

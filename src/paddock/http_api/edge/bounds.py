@@ -1,4 +1,4 @@
-"""What connections may take: how long a request may take to arrive, how large its head may be, how many connections
+"""Bounds of connections: how long a request may take to arrive, how large its head may be, how many connections
 there are, and how much of unfinished requests they hold. Pure; a connection obeys.
 
 A cap alone would let strangers keep every place. So when there are too many, the one that was idle for longest goes

@@ -26,7 +26,7 @@ ACCEPTED = 202
 
 
 class _MessageEvent:
-    """What uvicorn sets when something came from the client, or when the client is gone."""
+    """The event that uvicorn sets when something came from the client, or when the client is gone."""
 
     __slots__ = ("set",)
 

@@ -18,7 +18,7 @@ from paddock.rules.run.input import why_no_json
 
 SMALL_BODY = 64 * 1024
 """More than any administrative call needs."""
-WHOLE, DECIMAL = re.compile(r"[0-9]{1,18}", re.ASCII), re.compile(r"[0-9]*\.?[0-9]*(?<=.)", re.ASCII)
+WHOLE, DECIMAL = re.compile(r"[0-9]{1,18}", re.ASCII), re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+", re.ASCII)
 
 WORDS: Mapping[type[inspect.Type], str] = {
     inspect.BoolType: "true or false",
@@ -30,7 +30,7 @@ WORDS: Mapping[type[inspect.Type], str] = {
 """What a value of a type must be."""
 
 S = TypeVar("S", bound=msgspec.Struct)
-_AT = re.compile(r" - at `\$(.*)`$")
+_AT = " - at `$"
 _MISSING = re.compile(r"Object missing required field `(.*?)`")
 
 
@@ -94,7 +94,7 @@ def _typed(text: str, kind: inspect.Type) -> str | float | bool:
     for one in _plain(kind):
         if isinstance(one, inspect.IntType) and WHOLE.fullmatch(text):
             return int(text)
-        if isinstance(one, inspect.FloatType) and len(text) <= 20 and DECIMAL.fullmatch(text) and text != ".":
+        if isinstance(one, inspect.FloatType) and len(text) <= 20 and DECIMAL.fullmatch(text):
             return float(text)
         if isinstance(one, inspect.BoolType) and text in ("true", "false"):
             return text == "true"
@@ -126,7 +126,7 @@ def names_of(shape: type[msgspec.Struct]) -> list[str]:
 
 
 def extra_of(kind: inspect.Type, name: str) -> Any:
-    """What a field's description says under this name, wherever in its type it stands."""
+    """Find what a field's description says under this name, wherever in its type it stands."""
     if isinstance(kind, inspect.Metadata):
         return cast("Json", kind.extra or {}).get(name) or extra_of(kind.type, name)
     within = kind.types if isinstance(kind, inspect.UnionType) else ()
@@ -148,8 +148,8 @@ def _plain(kind: inspect.Type) -> Iterator[inspect.Type]:
 
 
 def _sentence(shape: type[msgspec.Struct], error: str, given: Mapping[str, Any]) -> str:
-    found, missing = _AT.search(error), _MISSING.match(error)
-    path = [part for part in re.split(r"[.\[\]]", found[1] if found else "") if part]
+    missing, (_, found, place) = _MISSING.match(error), error.rpartition(_AT)
+    path = [part for part in re.split(r"[.\[\]]", place.removesuffix("`") if found else "") if part]
     field = _innermost(shape, [*path, *([missing[1]] if missing else [])])
     if field is None:
         return "the body must be an object"
@@ -188,7 +188,7 @@ def _value(given: Any, path: Sequence[str]) -> Any:
 
 
 def _refusal(field: inspect.Field, *, absent: bool = False) -> str:
-    """What a field must be, in words: its own, or those of its type."""
+    """Say what a field must be, in its own words or in those of its type."""
     own = extra_of(field.type, "needed") if absent else None
     must = own or extra_of(field.type, "must") or f"be {_in_words(next(_plain(field.type)))}"
     name = extra_of(field.type, "header") or field.encode_name

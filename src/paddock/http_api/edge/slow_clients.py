@@ -1,7 +1,7 @@
 """A connection that does not wait for ever: requests that come too slowly are given up, too large heads are refused.
 
 One timer for each connection, which only looks; a request costs it a few assignments. What is too slow or too large is
-said in `patience`, what is too much for all connections together in `crowd`. uvicorn itself has no such limit.
+said in `bounds`, as is what is too much for all connections together. uvicorn itself has no such limit.
 """
 
 import asyncio

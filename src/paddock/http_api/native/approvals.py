@@ -1,4 +1,4 @@
-"""What waits for a user: platform actions to grant or deny, and buttons and forms of cards. Only for the one whose
+"""Decisions of a user: platform actions to grant or deny, and buttons and forms of cards. Only for the one whose
 conversation it is."""
 
 from collections.abc import Mapping

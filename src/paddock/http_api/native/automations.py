@@ -61,7 +61,7 @@ class AutomationList(Answer):
 
 
 class Firing(Answer):
-    """What became of one tick. `tick` is also the cursor of the next page."""
+    """The outcome of one tick. `tick` is also the cursor of the next page."""
 
     tick: Annotated[float, about(example=1773648000.0)]
     scheduled_at: Moment

@@ -64,7 +64,7 @@ class Feedback(Body):
 
 
 class Opinion(Answer):
-    """What the owner of a conversation thinks of an answer."""
+    """The opinion of a conversation's owner on an answer."""
 
     rating: Literal["up", "down"]
     comment: str

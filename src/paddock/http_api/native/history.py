@@ -64,7 +64,7 @@ class SaidByAgent(Answer, tag_field="role", tag="assistant"):
 
 
 class HistoryDay(Answer):
-    """What was said on one day; nothing at all when there is no such day."""
+    """One day of a conversation; empty when there is no such day."""
 
     scope: Literal["history_day"]
     thread_id: str | None

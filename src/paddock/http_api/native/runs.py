@@ -192,7 +192,7 @@ class NewRunQuery(Query):
 
 
 class Usage(Answer):
-    """What the models of a run used. A cost of null: only models without a price were asked."""
+    """Calls and tokens of a run's models. A cost of null: only models without a price were asked."""
 
     model_calls: Count
     prompt_tokens: Count
@@ -380,7 +380,7 @@ def run_seen(run: RunRow, usage: Mapping[str, Any] | None = None) -> Run:
 
 
 def run_fields(run: RunRow, usage: Mapping[str, Any] | None = None) -> Json:
-    """What a run is called here that has another name in its row; what is not known yet is left out."""
+    """Collect the fields of a run that have another name in its row; what is not known yet is left out."""
     steered = run.code == STEERED_INTO
     return {
         "task_id": run.run_id,

@@ -98,7 +98,7 @@ class RunStream:
 
     @property
     def is_watched(self) -> bool:
-        """Whether something is done when its reader goes away, so that somebody has to look from the beginning."""
+        """Tell whether something is done when its reader goes away, so that somebody looks from the beginning."""
         return self._when_gone is not None
 
     async def begin(self) -> "RunStream":
