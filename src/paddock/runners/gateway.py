@@ -196,7 +196,7 @@ class Gateway:
             raise _as_host_error(problem) from None
 
     def known_manifest(self, runner_id: str, workspace: str) -> AgentRunnerManifest | None:
-        """The same without starting a process; None when nothing is known of such a runner yet."""
+        """Manifest of a runner without starting a process; None when it is not known yet."""
         try:
             plugin = plugin_of(runner_id)
         except StartError:
@@ -215,7 +215,7 @@ class Gateway:
         listener: RunListener,
         placement: Placement = ANYWHERE,
     ) -> RunHandle | None:
-        """The same without waiting, when an installed runner is ready for it; None when it is not."""
+        """Start a run without waiting, when an installed runner is ready; None when it is not."""
         plugin = plugin_of(runner_id)
         supervisor = self._staff.get(plugin)
         manifest = (supervisor.known_manifests() or {}).get(runner_id) if supervisor else None
@@ -267,7 +267,7 @@ class Gateway:
         return "L1" if wanted == "L1" and active_level().level == "L1" else level
 
     def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
-        """Whether such a run could reach this host over the network: not from L1, unless its plugin may."""
+        """Tell if such a run could reach this host over the network: not from L1, unless its plugin may."""
         supervisor = self._staff.get(plugin_of(runner_id))
         inside = self.isolation_of(runner_id, workspace, wanted) == "L1"
         return not inside or (supervisor is not None and supervisor.plugin.network)
@@ -346,7 +346,7 @@ class Gateway:
         return manifest, supervisor
 
     async def _offered_by(self, plugin: str) -> tuple[Supervisor | None, Mapping[str, AgentRunnerManifest]]:
-        """Who serves an installed plugin, and its runners; asked again when it was replaced meanwhile."""
+        """Supervisor of an installed plugin, and its runners; asked again when it was replaced meanwhile."""
         while (supervisor := self._staff.get(plugin)) is not None:
             try:
                 offered = await supervisor.manifests()
@@ -371,7 +371,7 @@ def _as_host_error(problem: StartError) -> HostError:
 
 
 def _takes(manifest: AgentRunnerManifest, placement: Placement) -> bool:
-    """Whether settings that were checked against a form may go to this runner: another may come between the two."""
+    """Tell if settings that were checked against a form may go to this runner: another may have replaced it."""
     checked = placement.checked_for
     return (
         checked is None

@@ -100,7 +100,7 @@ class Agents:
         return list(self._of(workspace).bindings.values())
 
     def for_session(self, workspace: str) -> messages.Agents:
-        """What the session machine needs to know of them, as one value."""
+        """Summarise the agents for the session machine, as one value."""
         return self._of(workspace).for_session
 
     def answering(self, event_type: str, workspace: str, addressed: str | None = None) -> str:

@@ -77,7 +77,7 @@ NOTHING_NAMED = NamedResources()
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """What a file says."""
+    """Content of an agents file."""
 
     bindings: Sequence[AgentBinding]
     default_agent_id: str
@@ -90,14 +90,14 @@ def load_agents(path: Path | None, *, max_queue: int = 100) -> Agents:
 
 
 def defined_in(path: Path | None, files: AgentFiles | None = None) -> Defined:
-    """What the file says; without one, what is built in. Raises AgentsFileError."""
+    """Read the agents file, or return the built-in agents without one. Raises AgentsFileError."""
     if path is None:
         return read_agents(BUILT_IN, "built-in agents", origin="built-in")
     return read_file(path, files)
 
 
 def read_file(path: Path, files: AgentFiles | None = None) -> Defined:
-    """What the file says now; `files` remembers the files it names. Raises AgentsFileError."""
+    """Read the agents file anew; `files` remembers the files it names. Raises AgentsFileError."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -124,7 +124,7 @@ def read_agents(
     base: Path | None = None,
     files: AgentFiles | None = None,
 ) -> Defined:
-    """What the text of a file says. Raises AgentsFileError with one sentence that names the line."""
+    """Parse the text of an agents file. Raises AgentsFileError with one sentence that names the line."""
     tree = _tree(text, where)
     try:
         read = AgentsFile.model_validate(yaml.safe_load(text))
@@ -166,7 +166,7 @@ def _files(
 
 
 def _check_directories(read: AgentsFile, where: str, tree: yaml.Node | None, base: Path) -> None:
-    """What an agent is to work in or to learn from must be there, and no agent's program can have put a link there."""
+    """Check that directories named for agents exist and are no links that an agent's program could have made."""
     named = {place: path for agent_id, agent in read.agents.items() for place, path in _directories(agent_id, agent)}
     written = [(base / Path(path).expanduser()).resolve() for place, path in named.items() if place[2] == WORK]
     for place, path in named.items():

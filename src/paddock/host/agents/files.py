@@ -19,7 +19,7 @@ CLAIMS = {".md": "text/markdown", ".csv": "text/csv", ".json": "application/json
 
 
 def first_of(*readers: RawReader) -> RawReader:
-    """What the first of them has under an id."""
+    """Look an id up in several readers and return the first hit."""
 
     async def read(grant: Grant, file_id: str) -> RawContent | None:
         for reader in readers:

@@ -47,7 +47,7 @@ class AgentHealth:
         return [self.known(binding, workspace) for binding in bindings]
 
     async def manifest(self, runner_id: str, workspace: str) -> AgentRunnerManifest | None:
-        """What a runner says of itself; None when nobody offers it, or it takes too long to say."""
+        """Ask a runner for its manifest; None when nobody offers it, or it takes too long."""
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 return await self._authority.ask(runner_id, workspace)
@@ -55,7 +55,7 @@ class AgentHealth:
             return None
 
     def known(self, binding: AgentBinding, workspace: str) -> Health:
-        """What is known without asking anybody."""
+        """Health as it is known without asking anybody."""
         manifest = self._authority.manifest(binding, workspace)
         refusal = self._refusal(binding, workspace)
         if refusal is not None:
@@ -66,7 +66,7 @@ class AgentHealth:
         return Health("problem", "; ".join(missing), manifest=manifest) if missing else Health("ok", manifest=manifest)
 
     def isolation(self, binding: AgentBinding, workspace: str) -> str:
-        """How far its next run would be kept apart."""
+        """Isolation level of the agent's next run."""
         return self._authority.isolation(binding, workspace)
 
     def unable(self, workspace: str) -> int:

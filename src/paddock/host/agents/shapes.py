@@ -1,4 +1,4 @@
-"""What a person may write about an agent, in the agents file and over the API alike: one shape, checked in one place.
+"""Fields of an agent, for the agents file and the API alike: one shape, checked in one place.
 
 Each field says what it is for: the reference in the guide and the JSON schema for editors are made from here.
 """
@@ -56,7 +56,7 @@ def _operations(name: str, wanted: object, known: tuple[str, ...]) -> frozenset[
 
 
 def _written(operations: tuple[str, ...], *words: str) -> WithJsonSchema:
-    """The same for editors."""
+    """JSON schema of the operations, for editors."""
     some = {"type": "array", "items": {"enum": list(operations)}}
     names = {"type": "array", "items": {"type": "string"}}
     with_operations = {"type": "object", "additionalProperties": {"anyOf": [{"const": "all"}, some]}}
@@ -346,7 +346,7 @@ _INNER: Mapping[str, type[BaseModel]] = {"skills": Skill, "mcp": McpEndpoint, "c
 
 
 def in_words(error: ErrorDetails, shapes: Shapes = SHAPES) -> str:
-    """What is wrong, for a person; the place is said before it."""
+    """Describe a validation error for a person; the place comes first."""
     match error["type"]:
         case "missing":
             return "is missing"

@@ -129,7 +129,7 @@ class StoredAgents:
         return defined, [".".join(map(str, place)) for place in lost]
 
     def _is_sealed(self, kept: Mapping[str, Any]) -> bool:
-        """Whether all that may be secret is closed with the newest secret."""
+        """Tell if everything that may be secret is sealed with the newest cluster secret."""
         return all(self._sealing.is_current(text) for _, text in secret_places(kept))
 
     async def _seal_again(self, row: AgentRow, defined: Mapping[str, Any]) -> bytes:
@@ -142,7 +142,7 @@ class StoredAgents:
         return sealed.body
 
     async def _look_again(self, workspace: str, agent_id: str) -> None:
-        """Whoever changes an agent changes it as it is, and another host may have changed it a moment ago."""
+        """Read the agent anew before a change: another host may have changed it a moment ago."""
         row = await self._kept.stored_agent(workspace, agent_id)
         if row is None:
             self._in_force.pop((workspace, agent_id), None)
@@ -329,7 +329,7 @@ def _server_of(known: Sequence[Mapping[str, Any]], given: Any, number: int) -> A
 
 
 def _refuse_references(shape: AgentShape) -> None:
-    """What leads to the host's own secrets is its operator's to say, and no workspace's."""
+    """Refuse references to the host's own secrets; only its operator may name them."""
     given = {"config": shape.config, "mcp": [server.headers for server in shape.mcp]}
     for place, _ in references(given, frozenset()):
         name = ".".join(map(str, place))

@@ -74,7 +74,7 @@ class Calendars:
     async def between(
         self, workspace_id: str, user_id: str, since: float, until: float, *, limit: int = MAX_LISTED
     ) -> tuple[Sequence[Occurrence], bool]:
-        """What takes place then, in order, and whether there is more."""
+        """Occurrences in this span, in order, and True when there are more."""
         rows = await self._rows(workspace_id, user_id, since, until)
         found = await anyio.to_thread.run_sync(_taking_place, rows, since, until, limit + 1)
         return found[:limit], len(found) > limit

@@ -43,7 +43,7 @@ def read_event(before: CalendarEvent | None, given: Mapping[str, Any]) -> Calend
 
 
 def _moved(before: CalendarEvent, changes: Mapping[str, Any]) -> Mapping[str, str]:
-    """Who moves only the start means the event to stay as long as it was."""
+    """Keep the length of an event when only its start is moved."""
     if "start" not in changes or "end" in changes:
         return {}
     start = read_wall("start", changes["start"])
@@ -79,7 +79,7 @@ def _moment(name: str, text: str, zone: tzinfo, *, whole: bool) -> float:
 
 
 def event_as_told(event_id: str, event: CalendarEvent) -> dict[str, Any]:
-    """What is empty is left out."""
+    """Event as a mapping without its empty fields."""
     told = {
         "event_id": event_id,
         "title": event.title,

@@ -68,7 +68,7 @@ def read_job(given: Mapping[str, Any], *, time_zone: str, now: float) -> tuple[J
 
 
 def check_schedule(job: Job) -> None:
-    """Whether its ticks can be told. May take a second for a rule that never comes true. Raises HostError."""
+    """Check that the schedule has ticks. May take a second for a rule that never comes true. Raises HostError."""
     zone = find_zone(job.time_zone)
     if zone is None:
         raise _wrong(f"timeZone: there is no {job.time_zone[:64]!r}; use an IANA name, such as Europe/Berlin")

@@ -40,7 +40,7 @@ MAX_TYPE_CHARS = 64
 
 
 class ArtifactLimits(Value, frozen=True):
-    """How much and how long. None keeps for ever, or without end."""
+    """Limits of size and time; None means no limit."""
 
     keep_seconds: float | None = 30 * 86_400.0
     workspace_bytes: int = 10 * 1024**3
@@ -215,7 +215,7 @@ class Artifacts:
         return described(await self.keep(new, content, audit=[audit]))
 
     async def readable(self, grant: Grant, artifact_id: str) -> ArtifactRow | RawContent:
-        """What this run may read under an id; foreign, expired and invented ids are all the same."""
+        """Find what this run may read under an id; foreign, expired and invented ids are all `not_found`."""
         row = await self._records.artifact(artifact_id)
         if row is not None and may_read(grant, row, self._clock()):
             return row
@@ -239,7 +239,7 @@ class Artifacts:
         return None if seconds == math.inf else now + seconds
 
     def kept_until(self, now: float) -> float | None:
-        """How long a file is kept from now on; None for ever."""
+        """Time until which a new file is kept; None for ever."""
         return None if self._limits.keep_seconds is None else now + self._limits.keep_seconds
 
     def _cap(self, row: ArtifactRow) -> ArtifactsCap:

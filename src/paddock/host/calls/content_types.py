@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes. What its sender says counts only between kinds of harmless text."""
+"""Detect the type of a file by its first bytes. The sender's claim counts only between kinds of harmless text."""
 
 import codecs
 import re

@@ -112,7 +112,7 @@ class History:
             before, after = (found[-1].seq, after) if backward else (before, found[-1].seq)
 
     async def _part(self, grant: Grant, asked: str | None, thread_id: str | None) -> _Part:
-        """What is asked for, when this run may read it: its own thread of its own conversation, unless it says so."""
+        """Find the part of the history that is asked for: by default the run's own subthread of its own session."""
         own = grant.scope
         if asked in (None, own.conversation_id) and thread_id in (None, own.subthread_id):
             return _Part(own.conversation_id, View(own.subthread_id))

@@ -1,4 +1,4 @@
-"""How much room a scope of state has left, known without asking the store at each write. No values live here.
+"""Free room of state scopes, known without asking the store at each write. No values live here.
 
 For each scope in use this remembers what it can hold at most: what was read, and all that was written since. While that
 is under the cap a write goes ahead at once. When it is not, or is no longer fresh because others write the scope too

@@ -229,7 +229,7 @@ class ToolCalls:
 
 
 def _size(answer: ToolAnswer) -> int:
-    """What is to be kept of it; the words beside files are counted when they are written down."""
+    """Size of the answer as stored; words beside files are counted when they are written."""
     return len(answer.content) + sum(len(part.content) for part in answer.parts if isinstance(part, ToolFile))
 
 

@@ -27,7 +27,7 @@ def weight_of(row: TranscriptRow) -> int:
 
 
 def is_oversize(row: TranscriptRow) -> bool:
-    """Whether no frame can hold it. A short item is known by its length: a character takes six bytes at most."""
+    """Tell if no frame can hold an item. A short one is known by its length: a character takes at most six bytes."""
     at_most = ENVELOPE_BYTES + 6 * len(row.content) + len(row.content_json) + len(row.metadata)
     return at_most > MAX_ITEM_BYTES and weight_of(row) > MAX_ITEM_BYTES
 
@@ -89,7 +89,7 @@ def _beside_the_text(whole: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _event(whole: Mapping[str, Any]) -> dict[str, Any]:
-    """What happened, without where answers go; large data is read by `events.get`."""
+    """Event of an item without its reply target; large data is read by `events.get`."""
     data = whole.get("data")
     left = {name: value for name, value in whole.items() if name not in {"delivery", "data", "tools"}}
     return {**left, "data": data} if data and len(_encode(data)) <= INLINE_BYTES else left

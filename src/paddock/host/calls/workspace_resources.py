@@ -1,4 +1,4 @@
-"""What a workspace has that runs can be granted: models, tools, knowledge bases and their files.
+"""Resources of a workspace that runs can be granted: models, tools, knowledge bases and their files.
 
 The very same value is given until something changes, so whatever was worked out from it can be kept.
 """
@@ -54,7 +54,7 @@ class WorkspaceResources:
         """Workspaces with an agent whose runner asks for the files of knowledge bases: only theirs are listed."""
 
     def known(self, workspace: str) -> Offered:
-        """What the last look found."""
+        """Resources as of the last refresh."""
         known = self._known.get(workspace)
         return NOTHING_OFFERED if known is None else known[1]
 

@@ -39,7 +39,7 @@ class Outage:
 
     @property
     def is_on(self) -> bool:
-        """Whether the store is away and what goes on here waits for it."""
+        """True while the store is away and live work waits for it."""
         return self._held is not None and not self._store.healthy() and self._held()
 
     def end(self) -> None:
@@ -63,7 +63,7 @@ class Outage:
         raise StorageUnavailableError("the store was away for longer than this host may count on its lease")
 
     async def _settle(self, batch: Batch) -> bool:
-        """Whether the lost attempt was the one that did it."""
+        """Tell if the attempt whose answer was lost had taken effect."""
         if await self._took(batch):
             return True
         try:
@@ -75,7 +75,7 @@ class Outage:
         return False
 
     async def _took(self, batch: Batch) -> bool:
-        """Whether it is on record. Where it brought the session to rest, another host may have gone on since."""
+        """Tell if a batch is on record. If it brought the session to rest, another host may have gone on since."""
         try:
             return await self._store.took(batch)
         except StaleOwnerError:

@@ -202,7 +202,7 @@ class Peers:
     # --- one beat
 
     async def _try(self) -> bool:
-        """Whether it succeeded."""
+        """Beat once; return True on success."""
         try:
             if not await self._beat() and not self._left:
                 await self._come_back()
@@ -313,5 +313,5 @@ class Peers:
 
 
 def _called(peer: Peer) -> str:
-    """What a person knows a host by."""
+    """Name of a host for people."""
     return f"the host at {peer.url}" if peer.url else f"the host {peer.host_id}"

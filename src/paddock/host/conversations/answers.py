@@ -54,7 +54,7 @@ class Answers:
 
 
 def continued(answers: Sequence[Supplied], resume: Sequence[Mapping[str, Any]]) -> RunEvent:
-    """What happened when a person answered and said nothing besides."""
+    """Event of an input that only answers questions."""
     calls = [answer.payload["data"]["tool_call_id"] for answer in answers]
     data = {"tool_call_ids": calls, "interrupt_ids": [_id(entry) for entry in resume]}
     return RunEvent(event_type=CONTINUED, data={name: ids for name, ids in data.items() if ids})

@@ -1,4 +1,4 @@
-"""What users upload for their messages: handed out under signed URLs, and made part of a message.
+"""Uploads of users: handed out under signed URLs, and made part of a message.
 
 Who asks is known to the door and comes in as a value. What is taken in is judged by `uploads.py`; no address that a
 client names is ever fetched.
@@ -71,7 +71,7 @@ class UserAttachments:
         return self._ref(await self._uploads.keep(Owner(workspace_id, user_id), content, name))
 
     def offer(self, principal: Principal, *, mime_type: str, size: int, sha256: str | None, name: str | None) -> Upload:
-        """What may be uploaded under an address that is asked for. Raises INVALID_ARGUMENT, PAYLOAD_TOO_LARGE."""
+        """Prepare an upload and return its terms. Raises INVALID_ARGUMENT, PAYLOAD_TOO_LARGE."""
         owner = Owner(principal.workspace_id, principal.user_id)
         upload = self._uploads.offer(owner, mime_type=mime_type, size=size, sha256=sha256, name=name)
         by = principal.credential
@@ -89,7 +89,7 @@ class UserAttachments:
         return self._public_url + upload_address(self._keys(), upload)
 
     def granted(self, artifact_id: str, query: str) -> Upload:
-        """What may be uploaded under an address. Raises UNAUTHORIZED."""
+        """Read the terms of an upload from its signed address. Raises UNAUTHORIZED."""
         upload = granted_upload(self._keys(), artifact_id, query, self._clock())
         if upload is None:
             raise HostError(ErrorCode.UNAUTHORIZED, NOT_OURS)
@@ -169,9 +169,10 @@ class UserAttachments:
         return row if counts(self._keys(), owner, address, -1.0 if known else now) else None
 
     def _is_here(self, url: str) -> bool:
-        """Whether an address could be ours by its beginning: a path, or where clients reach us, if that is set.
+        """Tell if an address may be ours by its beginning: a path, or the public URL if one is set.
 
-        Doors make a path of an address at the host that their caller used."""
+        Doors make a path of an address at the host that their caller used.
+        """
         if url.startswith("/"):
             return not url.startswith("//")
         origin = origin_of(url) if len(url) <= MAX_URL_CHARS else None

@@ -27,7 +27,7 @@ class _Records(ConversationRecords, DayRecords, Protocol):
 
 
 class Again(Value, frozen=True):
-    """What somebody asks for: the item it starts from, under which name, answered by whom, and the new words if any."""
+    """A request for another branch: the item it starts from, its name, the agent to answer, and new words if any."""
 
     item_id: str
     client_run_id: str
@@ -71,7 +71,7 @@ class Branches:
         )
 
     async def rate(self, principal: Principal, thread_id: str, item_id: str, rating: str | None, comment: str) -> None:
-        """What the owner of a conversation thinks of an answer; None takes it back."""
+        """Rate an answer; None takes the rating back."""
         await self._controls.find(principal, thread_id)
         items = await self._items(thread_id, item_id)
         if not any(row.item_id == item_id and row.role == "assistant" for row in items):
@@ -88,7 +88,7 @@ class Branches:
         raise HostError(ErrorCode.NOT_FOUND, "there is no such message in this conversation")
 
     async def _items(self, thread_id: str, item_id: str, *, left_behind: bool = False) -> list[TranscriptRow]:
-        """What was said in the run that an item belongs to."""
+        """Items of the run that an item belongs to."""
         run = await self._records.run(item_id.rpartition(".")[0])
         if run is None or run.session_id != thread_id:
             return []

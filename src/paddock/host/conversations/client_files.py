@@ -30,7 +30,7 @@ class ClientFiles:
             return error.message
 
     async def need(self, principal: Principal, thread_id: str, media: Media, where: str) -> AttachmentRef:
-        """The same where a message without its file would be another message. Raises HostError that names the place."""
+        """Take a file without which the message would be another one. Raises HostError that names the place."""
         try:
             found = await self._taken(principal, thread_id, media)
         except HostError as error:

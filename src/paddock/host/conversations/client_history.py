@@ -43,8 +43,9 @@ class ClientHistory:
     async def merged(
         self, thread_id: str, told: Sequence[ClientMessage], unseen: Unseen | None = None, *, tells_all: bool = True
     ) -> Merged:
-        """What is new in what a client tells of a conversation. `unseen` is what it says of what it leaves out;
-        a client that does not always tell all (`tells_all`) and shows nothing of ours sends only what is new."""
+        """Find the new messages in a client's copy of the history. `unseen` says what the client left out;
+        a client that does not always send everything (`tells_all`) and shows nothing of ours sends only new messages.
+        """
         merged = await self._looked_up(thread_id, told, only_new=unseen == "keep" or not tells_all)
         if unseen is None and merged.shows_nothing and not tells_all:
             unseen = "keep"
@@ -75,7 +76,7 @@ class ClientHistory:
         return merge(told, known)
 
     async def _is_new_alone(self, thread_id: str, told: Sequence[ClientMessage], names: Mapping[str, int]) -> bool:
-        """Whether there is one message alone, and it is not the first of the conversation."""
+        """Tell if there is a single message that is not the first of the session."""
         if len(told) > 1:
             return False
         return not shows(names, await self._records.transcript(thread_id, limit=1, newest_first=False))
@@ -113,7 +114,7 @@ class ClientHistory:
 
 
 def _told_here(fact: StoredFact | None) -> bool:
-    """Whether a question came from a client that tells all, or with a history it brought along."""
+    """Tell if a question came from a client that sends the whole history, or a part of it."""
     if fact is None:
         return False
     return fact.kind == BROUGHT_ALONG or as_object(as_object(fact.read_payload()).get("run")).get("door") == TELLS_ALL

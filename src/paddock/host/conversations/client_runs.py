@@ -39,7 +39,7 @@ STILL_OPEN = "the last run ended with interrupts that are still open; answer all
 
 
 class Told(Value, frozen=True):
-    """What a client tells besides what it wants: the conversation, its own instructions, its answers to questions."""
+    """Context that a client sends with its request: the history, its own instructions, answers to questions."""
 
     messages: Sequence[ClientMessage]
     raw: Sequence[Mapping[str, Any]]
@@ -134,7 +134,7 @@ def _params(
     answers: Sequence[Supplied],
     resume: Sequence[Mapping[str, Any]],
 ) -> Mapping[str, Any]:
-    """What reaches the runner untrusted: the client's instructions, what it says besides, its answers as they came."""
+    """Untrusted parameters for the runner: the client's instructions, further fields, its answers as they came."""
     first = len(told.raw) if merged.asked is None else merged.asked + 1
     if first >= len(told.raw) and not (answers or resume or told.instructions):
         return params

@@ -24,7 +24,7 @@ class _Records(AutomationRecords, ConversationRecords, DayRecords, PeopleRecords
 
 
 class Day(Value, frozen=True):
-    """What was said on one day; nothing at all when `day` is None."""
+    """One day of a session; empty when `day` is None."""
 
     thread_id: str | None
     day: date | None = None

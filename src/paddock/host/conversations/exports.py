@@ -43,7 +43,7 @@ class Exports:
         yield b"]}\n"
 
     async def as_markdown(self, session: SessionSummary) -> AsyncIterator[bytes]:
-        """What was said, for people; no tools and no events."""
+        """Export the conversation as Markdown, without tools and events."""
         title = " ".join((name_of(session) or "Conversation").split())
         yield f"# {title}\n".encode()
         async for rows in self._pages(session.session_id):

@@ -81,12 +81,12 @@ class Inbox:
 
     @property
     def has_room(self) -> bool:
-        """Whether whoever comes gets in without standing in line."""
+        """True when a run would be admitted without waiting."""
         return not self._runs.live.admission.full
 
     @property
     def closed(self) -> bool:
-        """Whether nobody gets in any more: this host is being stopped."""
+        """True while this host is being stopped."""
         return self._runs.live.admission.closed
 
     @property
@@ -100,7 +100,7 @@ class Inbox:
         )
 
     async def _sent(self, new: NewRun, complete: Complete | None) -> AcceptRun:
-        """What another host is asked; what only this door can add to it is added here."""
+        """Complete a request here with what only this door knows, before it is sent to another host."""
         if complete is None or await self._records.inbox(new.thread_id, new.client_run_id) is not None:
             return AcceptRun(new)
         return AcceptRun(await complete(new, (await self._sessions.view(new.thread_id)).exists))
@@ -172,7 +172,7 @@ class Inbox:
         return NothingToTell() if run is None else await self._cancel(run, wish.principal, wish.reason)
 
     async def cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:
-        """The same for a run that nobody looks at any more; one that has ended stays as it is."""
+        """Cancel a run by its id alone; one that has ended stays as it is."""
         await self.outage.outlast(partial(self._cancel_by_id, run_id, principal, reason))
 
     async def _cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:

@@ -54,5 +54,5 @@ class ThreadNames:
 
 
 def room_name(platform: str, place: str) -> str:
-    """What a platform's room is called on record, among the names of the platform's own user."""
+    """Stored name of a platform's room, among the names of the platform's own user."""
     return f"{platform}\0{place}"

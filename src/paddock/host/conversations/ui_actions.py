@@ -31,7 +31,7 @@ _canonical = msgspec.json.Encoder(order="sorted").encode
 
 
 class Action(Value, frozen=True):
-    """What a button stands for, the node it is in, and when it was shown."""
+    """An action of a card, the node it is in, and when it was shown."""
 
     stands_for: Mapping[str, Any]
     node: Mapping[str, Any]
@@ -76,7 +76,7 @@ class UiActions:
         raise _unknown()
 
     async def _check_unused(self, new: NewRun, action: Action) -> None:
-        """The same again is answered as before; anything else is too late."""
+        """Refuse a second use of an action, unless it is the same request again."""
         known = await self._records.inbox(new.thread_id, new.client_run_id)
         if known is not None and not is_salted(known.body_hash, new.body_hash):
             raise HostError(ErrorCode.CONFLICT, "this was answered already, and differently; it counts once")

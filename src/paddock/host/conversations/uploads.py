@@ -42,7 +42,7 @@ class Uploads:
         """Addresses that somebody uploads to right now."""
 
     def offer(self, owner: Owner, *, mime_type: str, size: int, sha256: str | None, name: str | None) -> Upload:
-        """What may be uploaded later, if it is what is said. Raises INVALID_ARGUMENT, PAYLOAD_TOO_LARGE."""
+        """Check the terms of a later upload. Raises INVALID_ARGUMENT, PAYLOAD_TOO_LARGE."""
         check_size(size, self._limits)
         if mime_type not in self._limits.types:
             raise wrong_type(self._limits)

@@ -53,7 +53,7 @@ class _Records(ConversationRecords, EventLog, KeepingRecords, KeptRecords, Sessi
 
 
 class Erased(Value, frozen=True):
-    """What was erased: the message, copies that clients had sent along later, files."""
+    """Result of an erasure: the message, copies that clients sent along later, files."""
 
     copies: int
     artifacts: int
@@ -144,7 +144,7 @@ class Deletion:
         return Forgotten(True)
 
     async def _spoke_since(self, thread_id: str, moment: float | None) -> bool:
-        """Whether something was written after that moment; from our claim on nobody does so unnoticed."""
+        """Tell if something was written after that moment; from our claim on nobody writes unnoticed."""
         known = await self._store.session_summary(thread_id) if moment is not None else None
         return known is not None and moment is not None and known.updated_at >= moment
 
@@ -229,7 +229,7 @@ class Deletion:
     async def _announcements(
         self, session: SessionRow, files: Sequence[ArtifactRow], *, apart_from: int
     ) -> AsyncIterator[FactErased | ItemErased]:
-        """What tells of erased files elsewhere in the runs that made them: their names, and digests in older logs."""
+        """Find mentions of erased files in the runs that made them: their names, and digests in older logs."""
         going = {row.artifact_id for row in files}
         for run_id in sorted({row.run_id for row in files if row.run_id is not None}):
             run = await self._store.run(run_id)
@@ -255,7 +255,7 @@ class Deletion:
             raise HostError(ErrorCode.INVALID_ARGUMENT, text)
 
     async def is_gone(self, thread_id: str) -> bool:
-        """Whether a conversation that was there is there no more."""
+        """Tell if a session existed and was deleted."""
         return await self._store.session(thread_id) is None
 
     async def check_cursor(self, thread_id: str, seq: int) -> None:
@@ -269,7 +269,7 @@ class Deletion:
         raise _expired("go on from the snapshot and its cursor", snapshot)
 
     async def check_run(self, run: RunRow) -> None:
-        """The same for the stream of one run, which is kept or trimmed as a whole."""
+        """Check the stream of one run, which is kept or trimmed as a whole."""
         trimmed = await self._store.trimmed(run.session_id)
         if run.last_seq > trimmed.seq:
             return
@@ -315,7 +315,7 @@ def _grant(session: SessionRow, agent_id: str, runner_id: str) -> Grant:
 
 
 def _calls(item: TranscriptRow, stored: StoredFact) -> tuple[CallsErased, ...]:
-    """What the host remembers of a tool's calls has the same words as what the runner told of them."""
+    """Erase the stored tool calls that repeat the words of an item."""
     if item.item_type not in ("tool_call", "tool_result") or item.run_id is None:
         return ()
     data = as_object(as_object(stored.read_payload()).get("data"))

@@ -1,4 +1,4 @@
-"""What the hosts keep on their own disks of a conversation that is forgotten: it goes on all of them that are there."""
+"""Removes the files of a deleted session from the disks of all hosts that are there."""
 
 import asyncio
 from collections.abc import Callable, Sequence

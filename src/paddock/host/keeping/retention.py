@@ -1,4 +1,4 @@
-"""What is past its time is forgotten: silent conversations, the beginnings of those in use, and rows by their age.
+"""Retention: deletes silent sessions, trims the beginnings of long ones, and deletes rows by age.
 
 Nothing here runs on the way of a message: parts are small, others come between them, and a store that is away is tried
 again next time. Each sweep leaves one audit row for each kind of thing it forgot.

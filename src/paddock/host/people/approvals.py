@@ -101,16 +101,16 @@ class Approvals:
         return (row, _judged(grant, row, "allowed", "waits for the user's approval"))
 
     def asks(self, run_id: str) -> bool:
-        """Whether a run asked for something that may not be decided yet."""
+        """True when a run asked for something that may not be decided yet."""
         return bool(self._asking.get(run_id))
 
     async def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
-        """What a run that ends now leaves to its user's decision, as questions; asked once."""
+        """Questions that a run leaves open at its end; each is asked once."""
         asked = self._asking.pop(run_id, {})
         return [_question(row) for row in asked.values() if await self._is_open(row.approval_id)]
 
     async def _is_open(self, approval_id: str) -> bool:
-        """Whether nobody has decided it, at this host or at another; one that is only being recorded is open."""
+        """True while no host has a decision on record; one that is just being recorded counts as open."""
         try:
             found = await self._store.approval(approval_id)
         except StorageUnavailableError:
@@ -155,7 +155,7 @@ class Approvals:
         return await self.get(principal, approval_id)
 
     async def recover(self, *, alone: bool = True) -> int:
-        """What was being done when the host ended: nobody knows whether it was, and it is not done again.
+        """Mark actions that were under way when the host ended as unknown; they are not done again.
 
         Where there are other hosts, one of them may be doing it at this moment: only what is overdue counts.
         """
@@ -207,7 +207,7 @@ class Approvals:
         return step, _performed(approval.asked, step)
 
     async def _take(self, step: ApprovalStepRow, audit: AuditRow) -> bool:
-        """Whether the step is ours; somebody else's is on record with a row about it, and ours is not."""
+        """Take a step; return False when somebody else took it, whose row is then on record."""
         try:
             await self._store.write([step, audit])
         except HostError as error:
@@ -251,7 +251,7 @@ def _question(row: ApprovalRow) -> Mapping[str, Any]:
 
 
 def _details(row: ApprovalRow) -> Mapping[str, Any]:
-    """What exactly would be done, where that is short enough to be put before a person."""
+    """Details of the action, where they are short enough to show to a person."""
     if len(row.target) + len(row.payload) > MAX_DETAILS:
         return {}
     return {"target": msgspec.json.decode(row.target), "payload": msgspec.json.decode(row.payload)}

@@ -1,4 +1,4 @@
-"""What is used of the models: within the budgets before a call, on record after it, however it ends.
+"""Metering of models: checks budgets before a call and records usage after it, however it ends.
 
 What a provider counted is taken as it is. What nobody counted (the stream was stopped before its end, or the server
 counts nothing) is estimated, and the record says so.
@@ -20,7 +20,7 @@ NOT_COUNTED = Usage()
 
 
 class Meter:
-    """What one model call used, noted once when it ends."""
+    """Usage of one model call, recorded once when it ends."""
 
     def __init__(self, payer: Payer, info: ModelInfo, operation: str, clock: Callable[[], float]) -> None:
         self._payer = payer
@@ -73,7 +73,7 @@ class Meter:
 
     @property
     def _was_heard(self) -> bool:
-        """Whether the model worked on it: it said something, or was stopped while it was about to."""
+        """True when the model did some work: it answered, or was stopped while it was about to."""
         return bool(self._said) or self.result in {OK, CANCELLED}
 
     def _estimate(self) -> Usage:
@@ -109,7 +109,7 @@ class Metering:
                 yield meter
 
     def answered(self, meter: Meter, payer: Payer, name: str) -> None:
-        """Who stepped in, at whose prices it is then."""
+        """Note that a fallback model answered; its prices apply."""
         meter.answered_by = name
         other = self._models.find(payer.workspace_id, name)
         meter.prices = other.prices if other else None

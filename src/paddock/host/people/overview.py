@@ -46,7 +46,7 @@ class Story(Value, frozen=True):
 
 
 class Spending(Value, frozen=True):
-    """What was used, and how long runs took, by span of time."""
+    """Usage and durations of runs, by span of time."""
 
     since: float
     every: int

@@ -1,4 +1,4 @@
-"""Who acts: everyone at a door is somebody."""
+"""Principals: the person or program behind every request."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

@@ -38,14 +38,14 @@ class _Records(AutomationRecords, SessionRecords, Protocol):
 
 
 class Waiting(Value, frozen=True):
-    """What `dev` has."""
+    """Counts of what belongs to `dev`."""
 
     conversations: int
     automations: int
 
 
 class Taken(Value, frozen=True):
-    """What one request handed over, and what is still `dev`'s."""
+    """Counts of what one request moved, and what is still `dev`'s."""
 
     conversations: int
     busy: int
@@ -162,7 +162,7 @@ def _check(by: Principal) -> None:
 
 
 def _state_of_actor(session: SessionRow, user: str, agent_id: str, runner_id: str) -> StateMoved:
-    """What an agent remembers about who talks to it."""
+    """Move an agent's memory about the person who talks to it."""
 
     def key(of: str) -> str:
         scope = RunScope("", session.workspace_id, of, agent_id, session.session_id)

@@ -1,4 +1,4 @@
-"""What people set for themselves, looked up for every run and therefore remembered for a few seconds."""
+"""Settings of users, read for every run and therefore cached for a few seconds."""
 
 import time
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Users:
         self._known: dict[tuple[str, str], tuple[UserRow, float]] = {}
 
     async def profile(self, principal: Principal) -> UserRow:
-        """What this user set; an empty row for somebody who set nothing."""
+        """Settings of this user; an empty row for somebody who set nothing."""
         key = (principal.workspace_id, principal.user_id)
         found = self._known.get(key)
         if found is not None and found[1] > self._now():

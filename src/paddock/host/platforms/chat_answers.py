@@ -26,7 +26,7 @@ NOT_ASKED = "somebody else was asked this; only they can answer it"
 
 
 class Open(Value, frozen=True):
-    """What is asked in a conversation now, by whom and of whom."""
+    """Open questions of a session: which, by whom and of whom."""
 
     questions: Sequence[Mapping[str, Any]]
     ours: frozenset[str]
@@ -106,7 +106,7 @@ class ChatAnswers:
 
 
 def _event(origin: StoredFact) -> RunEvent | None:
-    """What a platform told; nothing of a run that was asked for elsewhere."""
+    """Event of a platform; None for a run that was asked for elsewhere."""
     return from_payload(as_object(as_object(origin.read_payload()).get("run")))
 
 

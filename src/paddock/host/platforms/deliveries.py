@@ -115,7 +115,7 @@ class Deliveries:
         return until(await self._records.next_delivery_at(), self._clock())
 
     async def _due(self) -> Sequence[DeliveryRow]:
-        """What is due and not under way: a bounded number of it, and of each workspace."""
+        """Deliveries that are due and not under way, bounded in all and per workspace."""
         found = await self._records.due_deliveries(self._clock(), limit=TAKE)
         begun: list[DeliveryRow] = []
         for row in found:
@@ -223,5 +223,5 @@ def _decided(who: Principal, row: DeliveryRow, now: float) -> AuditRow:
 
 
 def type_of(row: DeliveryRow) -> str:
-    """What a delivery tells."""
+    """Type of a delivery."""
     return str(msgspec.json.decode(row.body).get("type"))

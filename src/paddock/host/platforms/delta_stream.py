@@ -83,7 +83,7 @@ class DeltaStream:
 
 
 class _Pieces:
-    """What was read and not sent yet, of the message that is open."""
+    """Text of the open message that was read and not sent yet."""
 
     __slots__ = ("given_up", "message_id", "over", "sent", "text")
 

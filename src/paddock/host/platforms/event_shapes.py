@@ -104,7 +104,7 @@ class InputShape(_Shape):
 
     @property
     def choices(self) -> list[Submission]:
-        """What was chosen, in the rules' words."""
+        """Choices as submissions."""
         given = self.interaction
         listed = given if isinstance(given, list) else [given] if given is not None else []
         return [Submission(one.interaction_id, one.action_id, one.values) for one in listed]
@@ -142,12 +142,12 @@ class EventShape(_Shape):
 
     @property
     def answers(self) -> bool:
-        """Whether it answers what a run asked; without a choice it is an event like any other."""
+        """True when the event answers a question; without a choice it is an event like any other."""
         return self.event_type == SUBMITTED and self.input.interaction is not None
 
     @property
     def place(self) -> str:
-        """What its conversation is called there: its own id, else whoever it is about, else all that has neither."""
+        """Name of the room on the platform: its own id, else the person it is about, else one for all the rest."""
         if self.conversation_id is not None:
             return f"conversation:{self.conversation_id}"
         return f"actor:{self.actor.actor_id}" if self.actor is not None else "events"
@@ -163,7 +163,7 @@ class EventShape(_Shape):
 
 
 def inline_size(given: Mapping[str, Any]) -> int:
-    """How much of an event is files, which have limits of their own."""
+    """Bytes of inline files in an event, which have limits of their own."""
     told = given.get("input")
     files = cast("Mapping[str, Any]", told).get("attachments") if isinstance(told, dict) else None
     listed = cast("list[object]", files) if isinstance(files, list) else []

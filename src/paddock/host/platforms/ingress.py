@@ -128,8 +128,11 @@ class Ingress:
         )
 
     def _routed(self, platform: Platform, event: EventShape) -> str | None:
-        """Who is asked when the event does not say. A message: the platform's agent, else the one agent that answers
-        messages; where several do, the default agent if there is one, in whose place a session puts its active one."""
+        """Choose the agent for an event that names none.
+
+        For a message: the platform's agent, else the one agent that answers messages; where several do, the default
+        agent, in whose place a session puts its active one.
+        """
         if not is_message(event.event_type):
             return None
         if platform.spec.agent is not None:

@@ -43,7 +43,7 @@ class Admission:
         return sum(len(line) for name, line in self._waiting.items() if workspace in (None, name))
 
     def has_room(self, workspace: str) -> bool:
-        """Whether one more run may begin at once: nobody waits, and there is room."""
+        """Tell if one more run may begin at once: nobody waits, and there is room."""
         if workspace != self._first:
             self._several, self._first = self._first is not None, self._first or workspace
         if self.closed or self._waiting:

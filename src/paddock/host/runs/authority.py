@@ -1,5 +1,5 @@
-"""What runs of each agent may do and are told: worked out before it is needed, kept while nothing it follows from
-changes. Every layer is here: the runner's manifest, the agent's settings and policies, what the workspace has.
+"""Authority of an agent's runs, worked out before it is needed and kept while nothing it follows from changes.
+Every layer is here: the runner's manifest, the agent's settings and policies, the resources of the workspace.
 """
 
 from collections.abc import Mapping
@@ -90,11 +90,11 @@ class Authority:
             self._refuse(place, error)
 
     async def ask(self, runner_id: str, workspace: str) -> AgentRunnerManifest:
-        """What a runner says of itself. Raises HostError."""
+        """Ask a runner for its manifest. Raises HostError."""
         return await self._gateway.manifest(runner_id, workspace)
 
     def part(self, binding: AgentBinding, workspace: str) -> ResolvedAgent | None:
-        """What is known of an agent that was prepared; None when it cannot run."""
+        """Resolved agent; None when it cannot run."""
         manifest = self._manifests.get((workspace, binding.runner_id))
         if manifest is None:
             return None
@@ -105,7 +105,7 @@ class Authority:
             return None
 
     def manifest(self, binding: AgentBinding, workspace: str) -> AgentRunnerManifest | None:
-        """What its runner said of itself, as far as is known."""
+        """Manifest of the agent's runner, if it is known."""
         return self._manifests.get((workspace, binding.runner_id))
 
     def refusal(self, agent_id: str, workspace: str) -> HostError | None:
@@ -117,7 +117,7 @@ class Authority:
         return self._gateway.trouble(binding.runner_id, workspace)
 
     def isolation(self, binding: AgentBinding, workspace: str) -> str:
-        """How far its next run would be kept apart: a level, or a word for a place we do not control."""
+        """Isolation of the agent's next run: a level, or a word for a place we do not control."""
         return self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
 
     def missing(self, binding: AgentBinding, workspace: str) -> list[str]:

@@ -119,8 +119,7 @@ def _takes_over(run: LiveRun) -> bool:
 
 
 def _began_elsewhere(run: LiveRun) -> bool:
-    """Whether its own input need not be the newest that was said when it began: it waited, or it is no plain message of
-    a conversation that goes on in one place."""
+    """Tell if the input need not be the newest item: it waited, or it is no plain message of a single-thread session."""
     given, _ = run.session.input_of(run.turn_id)
     return given.waited or given.event is not None
 

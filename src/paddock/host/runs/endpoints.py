@@ -76,7 +76,7 @@ class RunEndpoints:
 
 
 def caller_of(run: LiveRun) -> Caller:
-    """Who calls, when the token of a run was shown."""
+    """Caller behind the token of a run."""
     plugin = run.grant.runner_id.removeprefix("plugin:").rpartition("/")[0]
     return Caller(plugin, run.connection_id or "", door="mcp")
 

@@ -42,18 +42,18 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class ActionRequests(Protocol):
-    """Who hears what runs ask their platform to do."""
+    """Port for actions that runs ask their platform to do."""
 
     def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
         """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
         ...
 
     def asks(self, run_id: str) -> bool:
-        """Whether the run may leave something to its user's decision."""
+        """True when the run may leave something to its user's decision."""
         ...
 
     async def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
-        """What a run that ends now leaves to its user's decision."""
+        """Questions that a run leaves to its user at its end."""
         ...
 
 
@@ -169,7 +169,7 @@ class LiveRun:
             self._line.post(ResultArrived(self.turn_id, result, size))
 
     def _meta(self) -> Mapping[str, str]:
-        """What a document of this run belongs to."""
+        """Metadata that ties a document to this run."""
         _, trace_id = self.session.input_of(self.turn_id)
         return {"requestId": self.turn_id, "traceId": trace_id, "userId": self.grant.scope.user_id}
 

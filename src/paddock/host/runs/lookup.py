@@ -18,7 +18,7 @@ class RunsView:
         self._records = records
 
     async def usage(self, run: RunRow) -> dict[str, Any] | None:
-        """What the models of a run used, as its owner sees it; None when it asked none."""
+        """Model usage of a run for its owner; None when it asked none."""
         spent = await self._records.spent(run_id=run.run_id)
         if not spent.calls:
             return None
@@ -47,7 +47,7 @@ class RunsView:
         return mine[0]
 
     async def find_to_stop(self, principal: Principal, ref: str, thread_id: str | None = None) -> RunRow:
-        """The same; for an administrator also anybody's run of the workspace, by its taskId."""
+        """Find a run to stop. Administrators find every run of their workspace, by its taskId."""
         run = await self._records.run(ref) if principal.role == "admin" else None
         if run is not None and run.workspace_id == principal.workspace_id and thread_id in {None, run.session_id}:
             return run

@@ -1,4 +1,4 @@
-"""What one run says, in the order it said it, though keeping some of it takes time. Each work bounds its own wait."""
+"""Deliver a run's results in order while some are still being stored. Each store operation bounds its own wait."""
 
 import asyncio
 from collections import deque

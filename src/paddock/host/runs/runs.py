@@ -34,7 +34,7 @@ LOOK_SECONDS = 0.1
 
 
 class Around(Protocol):
-    """What some runs find around themselves besides their context."""
+    """Endpoint, directory and isolation that some runs get besides their context."""
 
     def needed(self, run: "LiveRun") -> bool: ...
     async def prepare(self, run: "LiveRun", context: dict[str, Any]) -> Placement:
@@ -128,7 +128,7 @@ class Runs:
                 pass
 
     def steers(self, turn_id: str) -> bool:
-        """Whether this run was granted to take input in the middle of it, or may still be."""
+        """Tell if this run takes input in the middle of it, or may still be granted to."""
         run = self._live.get(turn_id)
         return run is not None and (run.part is NOTHING_YET or "steering.pull" in run.grant.actions)
 
@@ -229,8 +229,11 @@ class Runs:
         return True
 
     async def _has_it(self, run: LiveRun) -> bool:
-        """Whether a run is to be started. A host that stood still when it had just been recorded does not know whether
-        another one has ended it since; it will, with its next beat."""
+        """Tell if this host still owns a run it is about to start.
+
+        A host that stood still after recording it does not know if another one has ended it since; it will with its
+        next beat.
+        """
         while not self.live.held() and not run.over:  # noqa: ASYNC110 - a clock tells, and nobody rings
             await asyncio.sleep(LOOK_SECONDS)
         return not run.over

@@ -1,4 +1,4 @@
-"""What a run finds around itself: its MCP endpoint, its working directory, how far it is kept apart.
+"""Surroundings of a run: its MCP endpoint, its working directory, its isolation.
 
 Worked out after the run was authorised and before it is handed over; what is secret goes beside the context, not in it.
 """
@@ -25,7 +25,7 @@ class RunSurroundings:
         self._directories = directories
 
     def needed(self, run: LiveRun) -> bool:
-        """Whether a run gets anything of this; most do not, and begin without a wait."""
+        """Tell if a run needs any of this; most do not, and begin without a wait."""
         return run.grant.mcp or run.grant.working_directory or run.part.extras.isolation is not None
 
     async def prepare(self, run: LiveRun, context: dict[str, Any]) -> Placement:

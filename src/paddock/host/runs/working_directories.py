@@ -63,7 +63,7 @@ class WorkingDirectories:
         return found
 
     async def measure(self, path: str) -> bool:
-        """Whether there is room left in one of ours; asked when a run has ended, not while somebody waits."""
+        """Tell if a working directory is within its quota; checked after a run, not while somebody waits."""
         most = self._most_bytes
         fits = most is None or await asyncio.to_thread(self._fits, Path(path), most)
         if fits:

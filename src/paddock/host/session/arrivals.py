@@ -1,4 +1,4 @@
-"""What arrives for a session: a user's message, a result of the live turn, or any message of the session machine.
+"""Arrivals of a session: a user's message, a result of the live run, or any message of the session machine.
 
 Also how whoever waits for the answer is told.
 """
@@ -39,7 +39,7 @@ class Arrived(Value, frozen=True, tag=True):
 
 
 class NewRun(Value, frozen=True):
-    """What a door asks for: one message of a user, to be answered by an agent. All of `params` is untrusted."""
+    """Request of a door: one message of a user, to be answered by an agent. All of `params` is untrusted."""
 
     principal: Principal
     thread_id: str
@@ -71,7 +71,7 @@ class NewRun(Value, frozen=True):
 
     @property
     def view(self) -> View:
-        """What it goes on with: its own thread where a platform has such, else all that was said."""
+        """Part of the history the run continues: its own subthread on a platform, else everything."""
         return View(self.event.subthread_id) if self.source == "platform" and self.event is not None else WHOLE
 
 
@@ -124,7 +124,7 @@ def owns(session: SessionRow, new: NewRun) -> bool:
 
 
 def same_answer(new: NewRun, answer: Accepted, *, is_same: bool) -> Accepted | HostError:
-    """The same request again gets the same answer; another one under the same name is refused."""
+    """Answer a repeated request like the first; refuse another body under the same name."""
     if is_same:
         return answer
     text = f"runId {new.client_run_id!r} was already used in this thread with another body or agent; use a new runId"

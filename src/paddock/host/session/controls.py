@@ -1,4 +1,4 @@
-"""What people ask of a conversation as a whole: every CONTROL of a front end, on record when it is answered.
+"""Controls of a session: every CONTROL of a front end, on record when it is answered.
 
 Also its name and its place among the archived ones. Only whoever it belongs to may. Its deletion is in `keeping.py`.
 """
@@ -56,7 +56,7 @@ class _Records(ConversationRecords, SessionRecords, Protocol):
 
 
 class ControlAnswer(Value, frozen=True):
-    """What followed from a control: its name, and the words that were said because of it."""
+    """Result of a control: its name, and the messages it caused."""
 
     tx_id: str
     said: tuple[str, ...]

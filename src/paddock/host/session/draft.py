@@ -1,4 +1,4 @@
-"""What one take makes of a session, before it is written down: facts, the rows that follow, and what to do afterwards.
+"""Draft of one take: facts, the rows that follow, and the commands to perform afterwards.
 
 A draft works on the memory of the session's owner. When it cannot be written, that memory is thrown away with it.
 """

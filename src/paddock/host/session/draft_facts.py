@@ -49,7 +49,7 @@ WISHES: Mapping[type[Any], str] = {
 
 
 class DraftContext(Protocol):
-    """What a draft asks of the house."""
+    """Needs of a draft, as a port."""
 
     @property
     def watch(self) -> Watch: ...
@@ -169,7 +169,7 @@ class DraftFacts:
         self.state = evolve(self.state, fact)
 
     def _deliver(self, fact: Fact, rows: Sequence[Row]) -> None:
-        """What a platform is to hear of it, in the same commit."""
+        """Add the deliveries that follow from a fact, in the same commit."""
         given = self._memory.inputs.get(fact.turn_id or "")
         if given is None or given[0].event is None or given[0].event.delivery is None:
             return
@@ -179,8 +179,7 @@ class DraftFacts:
             self.done.append(self._around.deliveries_wait)
 
     def _audited(self, fact: Fact) -> None:
-        """What became of input that the running turn might have taken in, and a grant that came late: on the audit
-        trail, each time."""
+        """Audit steered input and grants that came late."""
         if fact.subtype == "RUN_GRANTED":
             self._allowed(str(fact.turn_id), fact.payload["agent_id"])
         elif fact.subtype == "TURN_STEERED":
@@ -191,7 +190,7 @@ class DraftFacts:
             self.rows.append(self.audit("steering.queued", fact.turn_id, "offered", result="allowed", resource=into))
 
     def _handed_over(self, fact: Fact) -> Fact:
-        """Who takes over is asked what the other one was, and answers where that one would have."""
+        """Give the heir of a handover the input and the reply target of its predecessor."""
         memory = self._memory
         if (asked := memory.handing.get(fact.payload["parent_turn_id"])) is not None:
             there = {"delivery": asked.delivery, SUBTHREAD: asked.subthread_id}

@@ -1,4 +1,4 @@
-"""What a session is told and a run is asked, made of what a door or an agent handed in. Nothing is decided here."""
+"""Builds the inputs of sessions and runs from what a door or an agent handed in. Nothing is decided here."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -49,7 +49,7 @@ def user_input(order: RunSubmitted, agents: Agents, now: float) -> UserInput:
 
 
 def rows_of(new: NewRun, run_id: str, body_hash: bytes, now: float) -> tuple[Row, ...]:
-    """What is on record of that which asked for a run, together with the run itself."""
+    """Rows stored together with a run about the event that asked for it."""
     match cause := new.cause:
         case Arrived():
             came = PlatformEventRow(cause.platform, cause.event_id, new.thread_id, run_id, body_hash, now)
@@ -61,7 +61,7 @@ def rows_of(new: NewRun, run_id: str, body_hash: bytes, now: float) -> tuple[Row
 
 
 def _more_about(new: NewRun) -> Mapping[str, Any]:
-    """What only some inputs have."""
+    """Optional fields of an input."""
     if (new.event, new.locale, new.time_zone, new.replaces, new.supplied) == _NOTHING_MORE and not new.attachments:
         return {}
     more = {
@@ -75,7 +75,7 @@ def _more_about(new: NewRun) -> Mapping[str, Any]:
 
 
 def came_along(order: RunSubmitted, now: float) -> list[Fact]:
-    """What the client brought along, as it is put on record: marked as its own words about the past."""
+    """Facts for the history a client brought along, marked as the client's own words about the past."""
     user = f"user:{order.new.principal.user_id}"
     event = order.new.event
     there = {SUBTHREAD: event.subthread_id} if event is not None and event.subthread_id is not None else {}
@@ -96,7 +96,7 @@ def came_along(order: RunSubmitted, now: float) -> list[Fact]:
 
 
 def handover_input(fact: Fact, seq: int) -> RunInput:
-    """What an agent that takes over is asked; the words of the other one are looked up when its run starts."""
+    """Input of an agent that takes over; the other agent's words are looked up when the run starts."""
     payload: Mapping[str, Any] = fact.payload
     actor = {"actor_type": "agent", "actor_id": payload["from_agent_id"]}
     event = RunEvent(

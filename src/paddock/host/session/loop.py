@@ -91,7 +91,7 @@ class SessionLoop:
 
     @property
     def exists(self) -> bool:
-        """Whether anything of it is on record."""
+        """True when anything of the session is on record."""
         return self._memory.exists
 
     @property
@@ -115,7 +115,7 @@ class SessionLoop:
 
     @property
     def _quiet_so_far(self) -> bool:
-        """Whether nothing goes on in it as far as it is on record: then it is anybody's."""
+        """True when nothing goes on in the session as far as it is on record; then any host may own it."""
         state = self._memory.state
         return state.turn is None and not state.queue and not state.transactions
 
@@ -129,7 +129,7 @@ class SessionLoop:
         return self._needs.outage
 
     def input_of(self, turn_id: str) -> tuple[RunInput, str]:
-        """What a turn that has not ended was asked, and its trace id."""
+        """Input and trace id of a run that has not ended."""
         return self._memory.inputs[turn_id]
 
     def find_input(self, turn_id: str) -> RunInput | None:
@@ -199,7 +199,7 @@ class SessionLoop:
             raise unavailable()
 
     def fill_input(self, turn_id: str, given: RunInput) -> None:
-        """What a turn is asked is known in full only now; it was looked up after its dispatch."""
+        """Complete the input of a run with what was looked up after its dispatch."""
         if turn_id in self._memory.inputs:
             self._memory.inputs[turn_id] = (given, self._memory.inputs[turn_id][1])
 
@@ -353,7 +353,7 @@ class SessionLoop:
 
     @property
     def _may_wait(self) -> bool:
-        """Whether a turn is live that this very owner has written of: then its epoch is on record, as its alone."""
+        """True when this very owner has written of a live run: then its epoch is on record."""
         memory = self._memory
         alive = memory.state.turn is not None and memory.head != self._claimed and not self.failed
         return alive and self._needs.outage.may_wait

@@ -1,4 +1,4 @@
-"""What a session must not do itself: look agents up, keep and load what is known of them, open and close.
+"""Session manager: looks agents up, stores and loads what is known of them, opens and closes sessions.
 
 A session asks by a command that is on record; the answer comes back as a message and is on record too. Every request
 has a timer; asking again under the same name is safe, because what is done here can be done twice.
@@ -47,7 +47,7 @@ class _Records(ConversationRecords, SessionRecords, Protocol):
 
 
 class Readiness(Protocol):
-    """Whether an agent can answer."""
+    """Port that tells if an agent can answer."""
 
     async def prepare(self, agent_id: str | None, workspace: str) -> None: ...
     def refusal(self, agent_id: str, workspace: str) -> str | None: ...
@@ -149,7 +149,7 @@ class SessionManager:
         return {} if last is None else {"last_run_id": last.run_id, "last_seq": last.seq}
 
     async def _open(self, session: SessionLoop, _asked: AskManager) -> tuple[ManagerAnswer, Mapping[str, Any]]:
-        """Who was here when it was closed and still exists; the default agent when nobody is."""
+        """Members for a session that opens: those of before that still exist, else the default agent."""
         agents, workspace = self._agents, session.owner.workspace_id
         here = [agent_id for agent_id in session.state.members if agents.known(agent_id, workspace)]
         default = agents.default_agent_id

@@ -1,4 +1,4 @@
-"""What the owner of a session remembers of it between two takes. When a take cannot be written, it is thrown away."""
+"""Memory of a session's owner between two takes. It is dropped when a take cannot be written."""
 
 from collections import OrderedDict
 

@@ -1,4 +1,4 @@
-"""What whoever waits for a session is told when it cannot go on, and who is to come again while it waits itself."""
+"""Errors for callers that wait while a session cannot go on."""
 
 from collections.abc import Iterable
 
@@ -32,7 +32,7 @@ def turn_away_unsure(arrivals: Iterable[Arrival]) -> None:
 
 
 def told(cause: BaseException) -> HostError:
-    """What whoever waits is told. One who meets a session that moved may look where it is now."""
+    """Error for a waiting caller. One that meets a session that moved may look where it is now."""
     if isinstance(cause, HostError):
         return cause
     if isinstance(cause, StaleOwnerError):
@@ -43,7 +43,7 @@ def told(cause: BaseException) -> HostError:
 
 
 def is_new(arrival: Arrival) -> bool:
-    """Whether somebody asks for more to be done; to stop something is not new."""
+    """True for requests that start something; stopping is not new."""
     if type(arrival) is MessageSubmitted:
         return arrival.principal is not None and not isinstance(arrival.message, CancelRequested)
     return type(arrival) is RunSubmitted

@@ -23,7 +23,7 @@ class _Records(ConversationRecords, EventLog, Protocol):
 
 
 def why_left(claim: Claim) -> tuple[str, str]:
-    """What the end of a turn says that an earlier owner left: its host is gone, or could not go on with it."""
+    """Code and sentence for a run that an earlier owner left: its host is gone, or could not go on with it."""
     return (claim.left, WHY[claim.left]) if claim.left in WHY else STORE_AWAY
 
 
@@ -32,7 +32,7 @@ def state_of(claim: Claim) -> SessionState:
 
 
 async def restored(store: _Records, claim: Claim) -> SessionMemory:
-    """What its new owner must remember to go on, also in the middle of turns that an earlier one began."""
+    """Restore the memory of a session's new owner, also in the middle of live runs."""
     state = state_of(claim)
     memory = SessionMemory(claim, state)
     if state.turn is not None or state.queue:
@@ -78,7 +78,7 @@ async def _turn(store: _Records, session_id: str, turn_id: str) -> list[StoredFa
 
 
 def _remember(memory: SessionMemory, turn_id: str, stored: StoredFact) -> None:
-    """What a fact of a turn that has not ended means to whoever goes on with it."""
+    """Take a fact of a live run into memory."""
     if stored.kind == "USER_INPUT" and stored.target == Target.SYSTEM:
         memory.inputs[turn_id] = (_input(stored), stored.trace_id or turn_id)
     elif stored.kind == "CONTROL:HANDOVER_CONTEXT":

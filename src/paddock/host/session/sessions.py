@@ -133,7 +133,7 @@ class Sessions:
         return SessionView(state_of(claim), claim.head.seq, claim.session is not None)
 
     def works_on(self, session_id: str) -> bool:
-        """Whether something goes on in this session here, so that it goes on nowhere else."""
+        """True when something goes on in this session here, and so nowhere else."""
         return self._loops.works_on(session_id)
 
     def leave(self) -> None:
@@ -166,7 +166,7 @@ class Sessions:
         return len(seen)
 
     async def take_over(self, left: Sequence[tuple[str, str, str]]) -> None:
-        """The same for these sessions, each with the code and the sentence its live run ends with."""
+        """Take over these sessions, each with the code and the sentence its live run ends with."""
         waiting = list(left)
         while waiting:  # together, so that their ends share commits; a host that died busy is back soon
             now, waiting = waiting[:RECOVER_AT_ONCE], waiting[RECOVER_AT_ONCE:]
@@ -185,7 +185,7 @@ class Sessions:
         return claim.epoch if self._rests(claim) else None
 
     def _rests(self, claim: Claim) -> bool:
-        """Whether nothing goes on in a session that is ours now; else it is seen to, because nobody else does it."""
+        """Tell if a session that is ours now rests; else it is continued, because nobody else does."""
         state = state_of(claim)
         if not state.live_turn_ids and not state.transactions:
             return True

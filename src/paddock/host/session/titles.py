@@ -52,6 +52,6 @@ def title_in(data: Mapping[str, Any]) -> str:
 
 
 def repeats(title: str, content: str) -> bool:
-    """Whether a title is made of the words of a message."""
+    """Tell if a title is made of the words of a message."""
     words = title.removesuffix("…").strip()
     return bool(words) and words in " ".join(content.split())

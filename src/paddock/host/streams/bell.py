@@ -1,4 +1,4 @@
-"""What somebody who looks again and again waits on between two looks: a moment, or news. No wait is without an end."""
+"""Bell for a task that polls: it wakes at a given moment, or when rung. Every wait has an end."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ class Bell:
         self._rung.set()
 
     def hush(self) -> None:
-        """What was rung for so far is looked at now."""
+        """Clear the bell before looking."""
         self._rung.clear()
 
     async def rest(self, seconds: float) -> None:
@@ -28,5 +28,5 @@ class Bell:
 
 
 def until(moment: float | None, now: float) -> float:
-    """How long to rest when this is the next thing to do; None when there is none."""
+    """Seconds until the next thing to do; None when there is none."""
     return LOOK_SECONDS if moment is None else min(max(moment - now, LEAST_SECONDS), LOOK_SECONDS)

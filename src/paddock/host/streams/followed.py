@@ -17,7 +17,7 @@ MAX_SAID = 1024
 
 
 class Follows(Value, frozen=True, array_like=True):
-    """What one host says it follows; None: everything. `also`: beside what it said before."""
+    """Sessions one host follows; None means all of them. `also` adds to what it said before."""
 
     boot: int
     sessions: Sequence[str] | None
@@ -25,7 +25,7 @@ class Follows(Value, frozen=True, array_like=True):
 
 
 def all_of(boot: int, sessions: Collection[str]) -> Follows:
-    """What a host says at each beat."""
+    """Message a host sends at each beat."""
     return Follows(boot, list(sessions) if len(sessions) <= MAX_SAID else None)
 
 
@@ -35,7 +35,7 @@ class _Said(NamedTuple):
 
 
 class Followed:
-    """What the other hosts follow."""
+    """Sessions that other hosts follow."""
 
     def __init__(self) -> None:
         self._boots: Sequence[int] = ()
@@ -44,7 +44,7 @@ class Followed:
         self._anything = False
 
     def wants(self, session_id: str) -> bool:
-        """Whether another host may wait for words of this conversation."""
+        """True when another host may wait for facts of this session."""
         return self._anything or (bool(self._sets) and any(session_id in said for said in self._sets))
 
     def meet(self, boots: Sequence[int], now: float) -> None:

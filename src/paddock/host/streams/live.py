@@ -65,13 +65,13 @@ class Live:
         return ".".join((self.name, *parts))
 
     def patience(self, quiet: int) -> float:
-        """How long a reader waits for a word before it looks into the log, after so many looks that found nothing."""
+        """Seconds a reader waits before it reads the log, after so many reads that found nothing."""
         return min(2.0 * 2**quiet, 15.0) if self._bus.healthy() else 0.25
 
     # --- what is committed here
 
     def wanted(self, session_id: str) -> bool:
-        """Whether another host may wait for words of this conversation."""
+        """True when another host may wait for facts of this session."""
         return self._followed.wants(session_id)
 
     def send(self, session_id: str, facts: Sequence[StoredFact]) -> None:
@@ -81,7 +81,7 @@ class Live:
         self._bus.publish(self._session(session_id), word)
 
     def send_end(self, session_id: str, end: int) -> None:
-        """How far a conversation is; whoever is behind finds the rest in the log."""
+        """Send the number of a session's last fact; readers that are behind find the rest in the log."""
         self._bus.publish(self._session(session_id), _encode((end, ())))
 
     # --- what others commit
@@ -138,5 +138,5 @@ class Live:
 
 @lru_cache(maxsize=4096)  # the words of a run come one after the other
 def _name_of(session_id: str) -> str:
-    """What a subject may hold, whatever the session is called."""
+    """Subject of a session on the bus, whatever characters its id has."""
     return sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]

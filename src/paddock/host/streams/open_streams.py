@@ -1,4 +1,4 @@
-"""What people hold open: streams, transfers, attached runners. Each ends soon after what let them in does.
+"""Open streams, transfers and attached runners. Each ends soon after the credential it came with.
 
 Every host looks for itself, so it does not matter where a key was revoked. Streams are counted as well: a user, and a
 workspace, may hold so many open at one host. Runs are not touched: they go on, and only their reader is cut.
@@ -139,7 +139,7 @@ class OpenStreams:
         scope[LET_IN] = (self, credential)
 
     async def counts(self, credential: Credential) -> bool:
-        """Whether somebody would be let in with it now."""
+        """Tell if a credential would be accepted now."""
         return await self._judged([credential]) == {}
 
     # --- looking ------------------------------------------------------------------------------------------------------

@@ -78,8 +78,10 @@ class Tail:
         self._start = None if not self.end else self.end + 1
 
     def hear(self, facts: Sequence[StoredFact], last: int) -> bool:
-        """What another host says it has committed. May come twice, late, or never. Says whether it was of use; else
-        it is in the log."""
+        """Take in facts that another host has committed; they may come twice, late, or never.
+
+        Returns False when they were of no use; then they are in the log.
+        """
         if last == DELETED:
             self.end_for_good()
         if last <= self.end:
@@ -111,7 +113,7 @@ class Tail:
         self._bytes, self.end, self._start = 0, last, last + 1
 
     def covers(self, after: int) -> bool:
-        """Whether everything behind this number is here."""
+        """True when everything behind this number is here."""
         return self._start is not None and after >= self._start - 1
 
     def after(self, seq: int, turn_id: str | None) -> list[Entry]:
@@ -271,7 +273,7 @@ class Follower:
         self._listener: Callable[[], None] | None = None
 
     def read_now(self) -> list[Entry] | None:
-        """What came since and is still in memory, without a wait; None when it has to be read from the log."""
+        """New entries that are still in memory, without waiting; None when they must be read from the log."""
         if not self._tail.covers(self._after):
             return None
         entries = self._tail.after(self._after, self._turn_id)
@@ -291,11 +293,11 @@ class Follower:
 
     @property
     def gone(self) -> bool:
-        """Whether the session was deleted, as far as was heard: nothing comes any more."""
+        """True when the session is known to be deleted: nothing comes any more."""
         return self._tail.gone
 
     async def next(self, seconds: float) -> list[Entry]:
-        """What came since; waits for it at most so long, then an empty list. At once when the session is gone."""
+        """Wait so long for new entries; an empty list when none came. Returns at once when the session is gone."""
         while True:
             if self._tail.gone:
                 return []
@@ -305,7 +307,7 @@ class Follower:
                 return []
 
     async def _found(self) -> list[Entry]:
-        """What is there already: in the tail, or in the log when that is behind."""
+        """Entries that are there already: in the tail, or in the log when that is behind."""
         while not self._tail.covers(self._after):
             committed = self._tail.end
             if entries := await self._read():
@@ -341,7 +343,7 @@ class Follower:
 
 
 class SharedFollower(Follower):
-    """The same where several hosts write the log: it hears them, and looks into the log when it has heard nothing."""
+    """Follower for a log that several hosts write: it hears them, and reads the log when it has heard nothing."""
 
     __slots__ = ("_live", "_looked_at", "_quiet", "_tails")
 
