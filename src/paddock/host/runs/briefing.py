@@ -119,7 +119,7 @@ def _takes_over(run: LiveRun) -> bool:
 
 
 def _began_elsewhere(run: LiveRun) -> bool:
-    """Tell if the input need not be the newest item: it waited, or it is no plain message of a single-thread session."""
+    """Tell if the input need not be the newest item: it waited, or no plain message of a session with one thread."""
     given, _ = run.session.input_of(run.turn_id)
     return given.waited or given.event is not None
 
