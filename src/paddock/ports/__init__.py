@@ -1,4 +1,4 @@
-"""What the host needs from the world, as small Protocols in the host's own words. Nothing here says how it is done.
+"""Ports: small Protocols for what the host needs from the world. Nothing here says how it is done.
 
 A module is one concern: the log, what is on record of conversations, people, calls and so on, runners, models, tools,
 knowledge. Whoever needs something of the store takes the one port that has it (`CallRecords`, `KeptRecords`), and

@@ -1,4 +1,4 @@
-"""What is kept for conversations and plugins: bytes under their hash, the rows that say whose they are, and state.
+"""Artifacts and state: bytes under their hash, the rows that say whose they are, and small values.
 
 Bytes come before their row and go after it, so a crash in between leaves bytes nobody needs and never a row without
 bytes; what nobody needs is found and removed later.
@@ -56,7 +56,7 @@ class ScopeState(Value, frozen=True):
 
 
 class KeptRecords(Rows, Protocol):
-    """What can be looked up about artifacts, storage areas and state. Every read is of committed data."""
+    """Reads of artifacts, storage areas and state. Every read is of committed data."""
 
     async def artifact(self, artifact_id: str) -> ArtifactRow | None: ...
     async def artifacts_of(self, conversation_id: str, *, limit: int = 500) -> Sequence[ArtifactRow]:

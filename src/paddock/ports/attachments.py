@@ -20,18 +20,19 @@ class AttachmentRef(Value, frozen=True):
     """Until when it is kept once a message holds it; None for ever."""
 
     def block(self) -> dict[str, Any]:
-        """What stands in a stored message in the place of the URL."""
+        """Block that stands in a stored message in the place of the URL."""
         named = {} if self.name is None else {"filename": self.name}
         return {"id": self.artifact_id, "mimeType": self.mime_type, **named}
 
     def artifact(self) -> Mapping[str, Any]:
-        """The same as the runner is told of it."""
+        """Description of the file for the runner."""
         seen = {"artifact_id": self.artifact_id, "mime_type": self.mime_type, "size": self.size, "name": self.name}
         return {name: value for name, value in seen.items() if value is not None}
 
     def attached(self, thread_id: str, subthread_id: str | None = None) -> ArtifactAttached:
-        """What is written with the message (`NewRun.rows`): from then on runs of this conversation may read it, or of
-        the platform's thread that it came in."""
+        """Row written with the message (`NewRun.rows`): from then on runs of this session, or of the platform's
+        subthread it came in, may read the file.
+        """
         return ArtifactAttached(self.artifact_id, thread_id, self.keep_until, subthread_id)
 
 
@@ -39,7 +40,7 @@ class Attachments(Protocol):
     async def resolve(
         self, url: str, *, workspace_id: str, user_id: str, thread_id: str, known: bool = False
     ) -> AttachmentRef | None:
-        """What a URL stands for, when we signed it for this user and it has not expired; None for any other.
+        """Find the file behind a URL that we signed for this user and that has not expired; None for any other.
 
         A file that is part of another conversation comes as a copy for this one. Of a message that the host knows
         already (`known`) a URL may have expired. Nothing is ever fetched.

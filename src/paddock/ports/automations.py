@@ -31,7 +31,7 @@ class AutomationRecords(Rows, Protocol):
 
     async def tick(self, job_id: str, tick: float) -> TickRow | None: ...
     async def ticks(self, job_id: str, *, before: float | None = None, limit: int = 50) -> Sequence[TickRow]:
-        """What became of ticks, the latest first."""
+        """Ticks of a job with their outcome, the latest first."""
         ...
 
 
@@ -48,7 +48,7 @@ class CalendarRecords(Rows, Protocol):
 
 
 class CalendarWork(Protocol):
-    """What a run may do with the calendar of its user. Raises HostError with a sentence for the model."""
+    """Calendar operations of a run, for its user. Raises HostError with a sentence for the model."""
 
     async def write(self, use: ToolUse, action: str, given: Mapping[str, Any]) -> Mapping[str, Any]: ...
     async def read(self, use: ToolUse, given: Mapping[str, Any]) -> Mapping[str, Any]: ...

@@ -29,7 +29,7 @@ class Bus(Protocol):
 
     async def close(self) -> None: ...
     def healthy(self) -> bool:
-        """Whether what is said now probably reaches others."""
+        """True when messages probably reach the other hosts."""
         ...
 
     @property

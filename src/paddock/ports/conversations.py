@@ -1,4 +1,4 @@
-"""What can be looked up about conversations: their runs and items, what happened in them, their lists and days."""
+"""Reads of conversations: runs, items, events, lists and days."""
 
 from collections.abc import Sequence
 from typing import Protocol

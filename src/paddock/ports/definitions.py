@@ -1,6 +1,4 @@
-"""What an installation consists of: keys to it, agents made over the API, plugins that all its hosts have, and secrets
-that are closed before they are written.
-"""
+"""Records of an installation: API keys, agents made over the API, shared plugins, and sealed secrets."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, Protocol
@@ -36,7 +34,7 @@ class ApiKeys(Protocol):
         ...
 
     async def any_key(self) -> bool:
-        """Whether there ever was one: a revoked key still tells that callers are known by key here."""
+        """True if there ever was a key: a revoked one still tells that callers are known by key here."""
         ...
 
     async def api_keys(
@@ -82,7 +80,7 @@ class Sealing(Protocol):
     def is_sealed(self, text: str) -> bool: ...
 
     def is_current(self, sealed: str) -> bool:
-        """Whether it was sealed with the newest secret."""
+        """True if it was sealed with the newest secret."""
         ...
 
 

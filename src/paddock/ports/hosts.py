@@ -17,7 +17,7 @@ def steady_seconds() -> float:
 
 
 class Beat(Value, frozen=True):
-    """What a host learns when it shows that it is there."""
+    """Answer to a host's heartbeat."""
 
     held: bool
     """False: this host was declared gone and owns nothing any more."""
@@ -57,7 +57,7 @@ class Hosts(Protocol):
         ...
 
     async def name(self) -> str:
-        """What tells this store from all others, the same for every host that shares it."""
+        """Name of this store, the same for every host that shares it."""
         ...
 
     async def beat(self) -> Beat: ...
@@ -84,7 +84,7 @@ class Hosts(Protocol):
         ...
 
     async def asked(self, *, limit: int) -> Sequence[PendingRequest]:
-        """What this host was asked and has not answered, oldest first; not what nobody waits for any more."""
+        """Open requests to this host, oldest first, without those nobody waits for any more."""
         ...
 
     async def answer(self, errand_id: str, answer: bytes) -> None: ...

@@ -1,4 +1,4 @@
-"""What the host needs from a store to forget: what is old, in small parts, and what was deleted, for good."""
+"""Reads and deletions for retention: old rows in small parts, and deleted sessions for good."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol
@@ -22,7 +22,7 @@ OldRows = Literal[
 
 
 class KeepingRecords(Rows, Protocol):
-    """What is old or deleted, and how it is forgotten."""
+    """Finds and deletes what is old or was deleted."""
 
     async def trimmed(self, session_id: str) -> Head:
         """The last fact that was trimmed from the beginning of a log; number 0 when none was."""

@@ -57,7 +57,7 @@ class EventLog(Protocol):
         ...
 
     async def look(self, session_id: str) -> Claim:
-        """What a claim would tell, without becoming the owner: its epoch writes nothing."""
+        """Read what a claim would return, without becoming the owner: its epoch writes nothing."""
         ...
 
     def append(self, batch: Batch) -> Awaitable[None]:
@@ -70,7 +70,7 @@ class EventLog(Protocol):
         ...
 
     async def took(self, batch: Batch) -> bool:
-        """What became of a batch with facts whose append failed with StorageUnavailableError.
+        """Find out if a batch was written whose append failed with StorageUnavailableError.
 
         True: the log ends with it. False: the log ends where it did before it, and the very same batch may be appended
         again, also when the lost attempt should be taken after all: one of the two is then refused. Raises

@@ -12,7 +12,7 @@ from paddock_sdk.protocol.messages import LLMTool, Message
 
 
 class Prices(Value, frozen=True):
-    """What a million tokens cost, in whatever currency the operator counts."""
+    """Prices of a million tokens, in the operator's currency."""
 
     prompt: float
     completion: float
@@ -60,7 +60,7 @@ class CalledTool(Value, frozen=True):
 
 
 class Usage(Value, frozen=True):
-    """What a model counted. None is not zero."""
+    """Tokens as a model counted them. None is not zero."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -112,7 +112,7 @@ class Models(Protocol):
     def list(self, workspace: str) -> Sequence[ModelInfo]: ...
     def find(self, workspace: str, model_id: str) -> ModelInfo | None: ...
     def is_free(self, workspace: str, model_id: str) -> bool:
-        """Whether neither it nor any that may step in for it costs anything. A price nobody named is not free."""
+        """True if neither this model nor its fallbacks cost anything. An unknown price is not free."""
         ...
 
     async def invoke(self, call: ModelCall) -> ModelAnswer: ...

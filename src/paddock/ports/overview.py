@@ -1,4 +1,4 @@
-"""What people who look over a workspace ask the store: runs, decisions and usage by their marks, newest first."""
+"""Reads for people who look over a workspace: runs, audit rows and usage by filter, newest first."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -25,7 +25,7 @@ class OverviewRecords(Protocol):
         ...
 
     async def spenders(self, workspace_id: str, *, since: float, limit: int) -> Sequence[Spender]:
-        """Who used models since then, whoever cost most first, then whoever used most."""
+        """Users of models since then, the most expensive first, then by tokens."""
         ...
 
     async def paces(self, workspace_id: str, user_id: str | None, *, since: float, every: int | None) -> Sequence[Pace]:

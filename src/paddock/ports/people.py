@@ -12,7 +12,7 @@ class PeopleRecords(Rows, Protocol):
 
     async def user(self, workspace_id: str, user_id: str) -> UserRow | None: ...
     async def feedback(self, session_id: str, item_ids: Sequence[str]) -> Mapping[str, FeedbackRow]:
-        """What was said of these items, by item."""
+        """Feedback on these items, by item."""
         ...
 
     async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str, old: str) -> str | None:
@@ -21,5 +21,5 @@ class PeopleRecords(Rows, Protocol):
         ...
 
     async def is_buried(self, session_id: str) -> bool:
-        """Whether somebody deleted a conversation of this id, so that it is not used again."""
+        """True if a session of this id was deleted, so that the id is not used again."""
         ...

@@ -42,7 +42,7 @@ class DeliveryRecords(Rows, Protocol):
     async def deliveries_of_session(
         self, session_id: str, *, before: int | None = None, limit: int = 50, view: View = WHOLE
     ) -> Sequence[DeliveryRow]:
-        """What was to be delivered of a conversation, with a number below `before`, newest first."""
+        """Deliveries of a session with a number below `before`, newest first."""
         ...
 
 
@@ -67,7 +67,7 @@ class Performed(Value, frozen=True):
 
 class PlatformActions(Protocol):
     def offers(self, scope: RunScope, action: str) -> bool:
-        """Whether the platform this run came from can do that at all."""
+        """True if the platform this run came from can do that at all."""
         ...
 
     async def perform(self, action: PlatformAction) -> Performed:
@@ -86,7 +86,7 @@ class NoPlatform:
 
 
 class Posted(Value, frozen=True):
-    """What came of it. Without a status nobody answered, and `problem` says why."""
+    """Outcome of a request. Without a status nobody answered, and `problem` says why."""
 
     status: int | None
     problem: str = ""

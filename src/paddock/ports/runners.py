@@ -51,7 +51,7 @@ class RunHandle(Protocol):
 
 
 class Caller(Value, frozen=True):
-    """Who makes a host call, as the connection knows it; never what a frame says."""
+    """Caller of a host call, as the connection knows it; never what a frame says."""
 
     plugin: str
     """author/name"""
@@ -98,7 +98,7 @@ RUN_SOCKET = "/run/paddock/mcp.sock"
 
 
 class Placement(Value, frozen=True):
-    """What goes with a run besides its context, and where it may be put. Never logged, never stored."""
+    """Secrets and placement that go with a run besides its context. Never logged, never stored."""
 
     secrets: Mapping[str, str] = MappingProxyType({})
     """What only this run may know."""
@@ -132,7 +132,7 @@ class RunnerGateway(Protocol):
         ...
 
     def known_manifest(self, runner_id: str, workspace: str) -> AgentRunnerManifest | None:
-        """The same without starting anything; None when it is not known."""
+        """Manifest of a runner without starting anything; None when it is not known."""
         ...
 
     async def start_run(
@@ -154,7 +154,7 @@ class RunnerGateway(Protocol):
         listener: RunListener,
         placement: Placement = ANYWHERE,
     ) -> RunHandle | None:
-        """The same without waiting, when the runner is ready for it; None when it is not."""
+        """Start a run without waiting, when the runner is ready for it; None when it is not."""
         ...
 
     def isolation_of(self, runner_id: str, workspace: str, wanted: str | None = None) -> str:
@@ -165,7 +165,7 @@ class RunnerGateway(Protocol):
         ...
 
     def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
-        """Whether such a run could reach this host over the network."""
+        """True if such a run could reach this host over the network."""
         ...
 
     def trouble(self, runner_id: str, workspace: str) -> HostError | None:

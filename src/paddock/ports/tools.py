@@ -42,7 +42,7 @@ class ToolFile(Value, frozen=True):
 
 
 class ToolAnswer(Value, frozen=True):
-    """What it said, as JSON bytes. An error is an answer the model can read, not an exception."""
+    """Answer of a tool as JSON bytes. An error is an answer the model can read, not an exception."""
 
     content: bytes
     is_error: bool = False

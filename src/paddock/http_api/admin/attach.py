@@ -34,7 +34,7 @@ class AttachedPeer(Protocol):
 
     @property
     def let_in_by(self) -> Credential:
-        """What whoever made its token was let in with."""
+        """Credential of the person who made the token."""
         ...
 
     def feed_line(self, line: bytes) -> None: ...

@@ -42,7 +42,7 @@ class ThreadSnapshot:
         self._history = history
 
     async def before_run(self, principal: Principal, accepted: Accepted, peer: Peer) -> bytes:
-        """What was said up to the input of a run, as a frame."""
+        """Items up to the input of a run, as a snapshot frame."""
         rows = await self._records.transcript(accepted.thread_id, limit=MAX_ITEMS)
         return snapshot(before_run(rows, accepted.task_id), peer, self._signed(principal))
 
@@ -120,7 +120,7 @@ def snapshot(rows: Sequence[TranscriptRow], peer: Peer, signed_url: SignedUrl) -
 
 
 def before_run(rows: Sequence[TranscriptRow], run_id: str) -> list[TranscriptRow]:
-    """What was said up to the input of a run: what it says itself comes as it says it."""
+    """Items up to the input of a run; its own words come with its stream."""
     return [row for row in rows if row.run_id != run_id or row.role == "user" or _came_along(row)]
 
 

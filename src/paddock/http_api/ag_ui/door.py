@@ -250,8 +250,9 @@ def _local(request: Request, message: ClientMessage) -> ClientMessage:
 
 
 def _told(given: AgUiInput, accept: str) -> Told:
-    """What the client tells. AG-UI's client libraries send a whole input, ask for a stream of events and tell the whole
-    conversation; a request written by hand mostly has only what is new."""
+    """Read the client's history. AG-UI's client libraries send the whole conversation with every request; a request
+    written by hand mostly has only what is new.
+    """
     tells_all = given.is_whole and "text/event-stream" in accept.lower()
     return Told(given.told, given.raw, given.instructions, given.resume, given.unseen, tells_all)
 

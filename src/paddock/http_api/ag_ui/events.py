@@ -73,7 +73,7 @@ def frames(fact: StoredFact, peer: Peer) -> list[bytes]:
 
 
 def is_personal(fact: StoredFact) -> bool:
-    """Whether what this fact says holds addresses that are signed for one reader: its frames are not shared."""
+    """Tell if a fact holds addresses that are signed for one reader; its frames are not shared."""
     return fact.kind.startswith("USER_INPUT") and b'"binary"' in fact.payload
 
 
@@ -149,7 +149,7 @@ def _user(message: Json, peer: Peer) -> dict[str, Any]:
 
 
 def _input(payload: Json, params: Json, peer: Peer) -> Json:
-    """What the client sent, as AG-UI 1.0 spells it."""
+    """The client's input, as AG-UI 1.0 spells it."""
     message = mapping(payload.get("message"))
     user = _user(message, peer) | ({"erased": True} if message.get("erased") is True else {})
     if "encryptedValue" in params:

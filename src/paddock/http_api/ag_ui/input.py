@@ -1,4 +1,4 @@
-"""What an AG-UI client sends, read kindly: unknown fields, parts and roles are passed over, wrong known values refused.
+"""Tolerant reader of AG-UI input: unknown fields, parts and roles are passed over, wrong known values refused.
 
 Clients send the whole conversation every time, and it is read whole here; what of it is new is found elsewhere. Their
 own instructions (system, developer) and everything else besides the conversation stay with the run, untrusted.
@@ -40,7 +40,7 @@ Json = dict[str, Any]
 
 
 class AgUiLimits(Value, frozen=True):
-    """How much one request may be. Whole conversations come in, so it is more than at other doors."""
+    """Size limits of one request. Whole conversations come in, so they are wider than at other doors."""
 
     body_bytes: int = 8 * 1024 * 1024
     messages: int = 2_000

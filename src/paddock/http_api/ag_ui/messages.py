@@ -20,7 +20,7 @@ MAX_NOTES = 20
 
 
 class Notes:
-    """What was passed over, in words, for the log. Bounded: a client may send thousands of odd things."""
+    """Notes on what was passed over, for the log. Bounded: a client may send thousands of odd things."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -127,7 +127,7 @@ def _part(part: Json, where: str, notes: Notes) -> Json | Media | None:
 
 
 def _binary(part: Json, where: str) -> Media:
-    """What 0.x clients send; 1.0 has parts with a source in its place."""
+    """Binary part of 0.x clients; 1.0 has parts with a source in its place."""
     return Media(
         data=optional(part, "data", str, where),
         url=optional(part, "url", str, where),

@@ -1,4 +1,4 @@
-"""What an agent says, in AG-UI: its messages, its tool calls, and as CUSTOM what AG-UI has no event for.
+"""Agent output as AG-UI events: messages, tool calls, and CUSTOM for what AG-UI has no event for.
 
 The same for every dialect and every reader. Total: a runner's odd payload makes an odd event, never an invalid one.
 """

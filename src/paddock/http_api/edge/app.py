@@ -52,7 +52,7 @@ class ShortWay:
         return found[0]
 
     def find(self, method: bytes, url: bytes) -> Way | None:
-        """The same for whoever has only bytes; what is spelled in an unusual way is not found."""
+        """Find a door from raw bytes; a path that is spelled in an unusual way is not found."""
         plain = method == b"POST" and b"%" not in url and b"?" not in url and url.isascii()
         return self._find(url.decode()) if plain else None
 

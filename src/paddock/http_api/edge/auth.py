@@ -1,4 +1,4 @@
-"""Who is calling: an API key, a signed token, the host's own local token, or, here and without any set-up, `dev`.
+"""Authentication: an API key, a signed token, the host's own local token, or, here and without any set-up, `dev`.
 
 Keyless access would make every web page and every local proxy somebody, so it holds only for requests that provably
 come straight from this machine, and only until the first key exists. Keys are compared by hash and never kept.
@@ -135,7 +135,7 @@ class Auth:
         self._key_exists = True
 
     def key_revoked(self, row: ApiKeyRow) -> None:
-        """What was known of it does not count any more, and what was opened with it ends."""
+        """Forget a revoked key and end everything that was opened with it."""
         self._known.pop(row.key_hash, None)
         self.streams.key_revoked(row.key_id)
 

@@ -18,7 +18,7 @@ BETWEEN = len(b": \r\n")
 
 
 class Arriving(Enum):
-    """What of a request is still to come."""
+    """The part of a request that is still to come."""
 
     NOTHING = "nothing"
     HEAD = "head"
@@ -41,7 +41,7 @@ class Patience:
     max_headers: int = 100
 
     def is_over(self, arriving: Arriving, seconds: float, size: int) -> bool:
-        """Whether a request that began so long ago, and of which so much has come, is given up."""
+        """Tell if a request is given up, by its age and by how much of it has come."""
         match arriving:
             case Arriving.HEAD:
                 return seconds > self.head_seconds
@@ -122,7 +122,7 @@ class Crowd:
         return len(self._unread)
 
     def came(self, member: Member, connections: int) -> bool:
-        """Whether a new connection, one of so many now, may stay."""
+        """Register a new connection, one of so many; return False if it must go."""
         self.idle[member] = None
         if connections <= self._most:
             return True

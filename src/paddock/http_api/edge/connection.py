@@ -87,8 +87,9 @@ class Connection(WatchedConnection):
 
     @property
     def _is_short(self) -> bool:
-        """Whether the client says how long its body is, and that it is not long. Web pages' browsers want to be told
-        more than a stream, so those go the ordinary way."""
+        """True when the client declares a short body. Web pages need more headers than a stream has, so they go the
+        ordinary way.
+        """
         length = b""
         for name, value in self.headers:
             if name == b"origin":
@@ -99,7 +100,7 @@ class Connection(WatchedConnection):
 
     @property
     def _busy(self) -> bool:
-        """Whether the last request is still being answered."""
+        """True while the last request is still being answered."""
         before = cast("RequestResponseCycle | None", self.cycle)
         return before is not None and not before.response_complete
 

@@ -1,4 +1,4 @@
-"""What went wrong, told to a caller: a status and an RFC 9457 problem with one sentence a person can act on.
+"""Errors for callers: a status and an RFC 9457 problem with one sentence a person can act on.
 
 The only place that turns an error code into a status. Internals (tracebacks, paths, SQL) never leave through here.
 """
@@ -58,7 +58,7 @@ def problem(
 
 
 def problem_of(status: int, code: str, detail: str) -> dict[str, Any]:
-    """What every refusal says, as it is sent."""
+    """Body of a refusal."""
     return {
         "type": f"urn:paddock:problem:{code}",
         "title": HTTPStatus(status).phrase,

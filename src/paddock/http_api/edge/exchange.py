@@ -78,7 +78,7 @@ class Exchange:
             self._let_go(self._stream).close()
 
     def _accept(self, answer: JsonResponse) -> None:
-        """What is said of every run that is taken in: head and body in one write."""
+        """Answer an accepted run: head and body in one write."""
         if self.disconnected:
             return
         head = _ACCEPTED.of(self._connection.server_state.default_headers, last=not self.keep_alive)

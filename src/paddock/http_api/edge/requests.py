@@ -57,7 +57,7 @@ def _declared(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def declared_size(request: Request) -> int | None:
-    """How long the body is said to be; None when nothing is said, or nothing that makes sense."""
+    """Declared length of the body; None when it is missing or makes no sense."""
     declared = _declared(request.scope["headers"])
     return int(declared) if declared.isdigit() and len(declared) < 16 else None
 

@@ -204,7 +204,7 @@ class WatchedConnection(HttpToolsProtocol):
     # --- refusing -----------------------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the name is uvicorn's
-        """What uvicorn says when its parser stops: as a problem, like everything else that is refused."""
+        """Answer a request that the parser rejects, as a problem like every other refusal."""
         if self._too_many:
             self._refused = True  # the answers that are due come first
         elif self._too_large:
@@ -255,7 +255,7 @@ class WatchedConnection(HttpToolsProtocol):
             self._look_later()
 
     def _is_stuck(self, now: float) -> bool:
-        """Whether nothing of what waits to be sent was taken for longer than a reader may pause."""
+        """True when nothing was read by the client for longer than it may pause."""
         waiting = self.transport.get_write_buffer_size()
         if waiting == 0 or waiting != self._stuck_at:
             self._stuck_at, self._stuck_since = waiting, now
@@ -270,13 +270,13 @@ class WatchedConnection(HttpToolsProtocol):
 
     @property
     def _is_answered(self) -> bool:
-        """Whether the request whose body is on its way has its answer already."""
+        """True when the request whose body is still coming has its answer already."""
         cycle = cast("RequestResponseCycle | None", self.cycle)
         return cycle is not None and cycle.scope is self.scope and cycle.response_complete
 
     @property
     def _is_being_answered(self) -> bool:
-        """Whether an answer of this request, or of the one before, is under way: nothing may be said between."""
+        """True while an answer to this request or the one before is under way: nothing may be written in between."""
         cycle = cast("RequestResponseCycle | None", self.cycle)
         if cycle is None:
             return False

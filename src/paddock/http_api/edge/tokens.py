@@ -37,7 +37,7 @@ FindKeys = Callable[[str | None], Awaitable[Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class TokenRules:
-    """What a token must say, and what it says about its owner."""
+    """Required claims of a token, and the claims that name its owner."""
 
     issuer: str | None = None
     audience: str | None = None
@@ -62,7 +62,7 @@ class Tokens:
         self._clock = clock
 
     async def principal(self, token: bytes) -> tuple[Principal, float]:
-        """Who holds this token, and for how many seconds it holds. Raises UNAUTHENTICATED with the reason."""
+        """Return the principal of a token and the seconds it is valid. Raises UNAUTHENTICATED with the reason."""
         if len(token) > MAX_TOKEN_BYTES:
             raise _refused("it is too long")
         claims = await self._verified(token.decode("latin-1"))
@@ -207,7 +207,7 @@ class IssuerKeys:
 
 
 def _found(source: str, issuer: str | None) -> Mapping[str, Any]:
-    """What lies at the source, or, where that is the issuer's configuration, at the place of its keys."""
+    """Fetch the source, or the keys it points to when it is an issuer's configuration."""
     found = _document(_read(source))
     if "keys" in found or "jwks_uri" not in found:
         return found

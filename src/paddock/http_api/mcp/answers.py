@@ -1,6 +1,4 @@
-"""What a host call gave back, as the run's MCP server says it: plain text, because that is what models read best, and
-pictures as pictures.
-"""
+"""Answers of host calls as MCP content: plain text, because models read that best, and pictures as pictures."""
 
 import json
 from base64 import b64decode, b64encode
@@ -25,7 +23,7 @@ def said(text: str, *, is_error: bool = False) -> CallToolResult:
 
 
 async def answered(method: str, answer: Mapping[str, Any], read: ReadFile) -> CallToolResult:
-    """What a tool said as it said it, files as what they are, everything else as JSON. `read` gives a file's bytes."""
+    """Convert an answer: a tool's text as it is, files by type, everything else as JSON. `read` gets a file's bytes."""
     match method:
         case "tools.call":
             return await _of_tool(answer, read)

@@ -192,7 +192,7 @@ class AttachmentsDoor(Operations):
     # --- within ------------------------------------------------------------------------------------------------------
 
     async def _still(self, written: str) -> Credential:
-        """What an address was handed out for. Raises UNAUTHORIZED when it does not count any more."""
+        """Credential an address was handed out for. Raises UNAUTHORIZED when it does not count any more."""
         credential = read_credential(written)
         if credential is None or not await self.auth.streams.counts(credential):
             raise HostError(ErrorCode.UNAUTHORIZED, NOT_OURS)

@@ -145,7 +145,7 @@ class HistoryDoor(Operations):
         return seen(SaidByUser, row, **own, erased=True if is_erased(row) else None)
 
     def _files(self, request: Request, principal: Principal, row: TranscriptRow) -> list[HistoryFile]:
-        """What came along, under fresh URLs; a file that is gone is left out."""
+        """Attached files under fresh URLs; a file that is gone is left out."""
         if b'"binary"' not in row.content_json:
             return []
         whole: dict[str, Any] = msgspec.json.decode(row.content_json)

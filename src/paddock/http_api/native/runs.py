@@ -328,7 +328,7 @@ class RunsDoor(Operations):
         return found, await self.inbox.cancel(found, who)
 
     async def _file(self, principal: Principal, url: str, thread_id: str) -> AttachmentRef:
-        """What a URL of the message stands for. It is looked up, never fetched."""
+        """Look up the file behind a URL of the message. Nothing is fetched."""
         found = await self.attachments.resolve(
             url, workspace_id=principal.workspace_id, user_id=principal.user_id, thread_id=thread_id
         )

@@ -163,7 +163,7 @@ def as_message(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = 
 
 
 def _said(payload: Json, signed_url: SignedUrl | None) -> Json:
-    """What somebody said, with addresses of its files; nothing for an input that is no message."""
+    """A person's message with addresses of its files; None for an input that is no message."""
     message = what_was_said(payload)
     if not message:
         return {}
@@ -183,8 +183,7 @@ def _with_address(block: Json, signed_url: SignedUrl | None) -> Json:
 
 
 def _without_values(payload: Any, metadata: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-    """What a runner keeps with the host is its own: that it changed is told, not what it is. What a button stands for
-    is the host's."""
+    """Remove values that are the runner's own, and the actions behind buttons, which are the host's."""
     data = mapping(mapping(payload).get("data"))
     if UNSEEN & data.keys():
         return {**payload, "data": {name: value for name, value in data.items() if name not in UNSEEN}}, metadata
@@ -194,7 +193,7 @@ def _without_values(payload: Any, metadata: Mapping[str, Any]) -> tuple[Any, Map
 
 
 def as_ag_ui(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = None) -> list[bytes]:
-    """The same in AG-UI 1.0; a run is called by its taskId here, and what has no word of its own is CUSTOM."""
+    """Frames of a fact in AG-UI 1.0; a run is named by its taskId, and what has no word of its own is CUSTOM."""
     peer = Peer("1", thread_id, fact.turn_id or "", "session", follows_all=True, signed_url=signed_url)
     if fact.kind in SPOKEN_KINDS and fact.turn_id is not None:
         about = {"turnId": fact.turn_id, **_course(fact)}
@@ -207,7 +206,7 @@ def as_ag_ui(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = No
 
 
 def _course(fact: StoredFact) -> Json:
-    """Whether an input took the place of an earlier one: what followed that is left behind."""
+    """Tell which earlier input this one replaces; what followed that is left behind."""
     if not fact.kind.startswith("USER_INPUT") or fact.target != "SYSTEM":
         return {}
     replaces = mapping(mapping(fact.read_payload()).get("run")).get("replaces")

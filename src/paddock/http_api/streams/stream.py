@@ -121,7 +121,7 @@ class RunStream:
             await self._to_the_end(receive, send, watched=False)
 
     async def rest(self, _: Scope, receive: Receive, send: Send) -> None:
-        """The same for a reader who has been told the beginning."""
+        """Send the rest to a reader who has the beginning."""
         with closing(self):
             await self._to_the_end(receive, send, watched=True)
 

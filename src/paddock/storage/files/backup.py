@@ -86,7 +86,7 @@ def _fill(data: Path, whole: Path, *, link: bool) -> None:
 
 
 def _take_bytes(data: Path, whole: Path, name: str, *, link: bool) -> bool:
-    """Whether the backup has these bytes now. A link is as good as a copy: stored bytes are never changed."""
+    """Copy or link bytes into the backup; False if they are missing. Stored bytes never change, so a link will do."""
     source, target = _blob(data, name), _blob(whole, name)
     if target.exists():
         return True

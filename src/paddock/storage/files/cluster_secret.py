@@ -40,7 +40,7 @@ def find(data: Path, environ: Mapping[str, str] | None = None) -> ClusterSecret:
 
 
 def is_there(data: Path, environ: Mapping[str, str] | None = None) -> bool:
-    """Whether there is one already, so that finding it makes none."""
+    """Tell if there is a secret already, without making one."""
     return bool((os.environ if environ is None else environ).get(VARIABLE)) or (data / FILE_NAME).exists()
 
 

@@ -35,7 +35,7 @@ class DataDirectory:
 
 
 def host_id(path: Path) -> str:
-    """What a host is called among others: the same at every start in this directory, which one process owns."""
+    """Id of a host: the same at every start in this directory, which one process owns."""
     make_directory(path)
     file = path / NAME_FILE
     if not file.exists():

@@ -79,7 +79,7 @@ def rotated(body: bytes, now: float) -> tuple[bytes, str]:
 
 
 def content(path: Path) -> bytes:
-    """What the file holds, made when there is none. Raises StorageUnavailableError."""
+    """Read the key file; make it when there is none. Raises StorageUnavailableError."""
     return msgspec.json.encode(read_or_make(path))
 
 

@@ -46,8 +46,9 @@ _ALONE, _TOGETHER = _CLAIM.format(or_else=""), _CLAIM.format(or_else=" skip lock
 
 
 class Taken(NamedTuple):
-    """What a claim found: its epoch, the session's place in the log, if there is such a session, whether the
-    session was deleted, and why the host is gone that had something going on in it."""
+    """Result of a claim: its epoch, the session's place in the log if there is such a session, if it was deleted,
+    and why the host is gone that had something going on in it.
+    """
 
     epoch: int
     place: Sequence[Any] | None

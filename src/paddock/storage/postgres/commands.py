@@ -1,4 +1,4 @@
-"""What commands do with a database: look over its logs, compare and rebuild tables, examine it, share signing keys.
+"""Commands on a database: check its logs, compare and rebuild tables, examine it, share signing keys.
 
 Each on a connection of its own. What only looks sees each conversation in one state of the database, so hosts may go
 on; what puts right is for a database that no host serves, and locks each conversation while it is at it.
@@ -44,7 +44,7 @@ async def compare(address: str) -> AsyncIterator[Difference]:
 
 
 async def rebuild(address: str) -> AsyncIterator[Difference]:
-    """The same, and each conversation is put right, in one transaction, before its differences are told.
+    """Compare and repair each conversation, in one transaction, before its differences are returned.
 
     Raises StorageUnavailableError while a host serves the database.
     """
@@ -67,7 +67,7 @@ async def needed_bytes(address: str) -> AsyncIterator[str]:
 
 
 async def _each(connection: Connection, work: Callable[[int], Work[Answer]], begin: str) -> AsyncGenerator[Answer]:
-    """Whoever stops in the middle has changed nothing: the connection ends with the command."""
+    """Run a work for each session. Stopping in the middle changes nothing: the connection ends with the command."""
     last = -1
     while numbers := await run(connection, session_numbers(last)):
         for number in numbers:

@@ -29,7 +29,7 @@ LOCK_SECONDS = 2.0
 
 
 class Connection(Protocol):
-    """What we use of a connection."""
+    """Subset of asyncpg's connection that is used here."""
 
     async def fetch(self, query: str, *values: Any) -> Sequence[Any]: ...
     async def fetchrow(self, query: str, *values: Any) -> Any: ...
@@ -52,7 +52,7 @@ class Connection(Protocol):
 
 
 class Pool(Protocol):
-    """What we use of a pool of connections."""
+    """Subset of asyncpg's pool that is used here."""
 
     def acquire(self, *, timeout: float) -> AbstractAsyncContextManager[Connection]: ...
     def terminate(self) -> None: ...
@@ -184,7 +184,7 @@ async def _nothing_to_reset(_: Connection) -> None:
 
 
 async def _settle(connection: Connection) -> None:
-    """What every connection is told first."""
+    """Configure a new connection."""
     await connection.set_type_codec("text", schema="pg_catalog", encoder=encode, decoder=decode, format="binary")
     [row] = await connection.fetch(_SETTLE, f"{STATEMENT_SECONDS:.0f}s", f"{LOCK_SECONDS:.0f}s")
     if (said := connection.get_server_pid()) != row[-1]:
@@ -238,7 +238,7 @@ async def _refuse_read_only(connection: Connection, address: str) -> None:
 
 
 def is_over(connection: Connection, error: BaseException) -> bool:
-    """Whether nothing more can be asked of this connection."""
+    """Tell if nothing more can be asked of this connection."""
     return connection.is_closed() or isinstance(error, LOST)
 
 
@@ -249,7 +249,7 @@ def unavailable(error: BaseException, address: str = "") -> StorageUnavailableEr
 
 
 def advice_on(error: BaseException) -> str:
-    """What to do about it, where the sentence does not say so: a whole sentence, or nothing."""
+    """Advice on an error whose sentence gives none: a whole sentence, or empty."""
     if isinstance(error, FilesUnavailableError):
         return ""
     reason = error.__cause__ if isinstance(error, StorageUnavailableError) else error

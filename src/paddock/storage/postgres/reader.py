@@ -1,4 +1,4 @@
-"""What is looked up: a few connections that read committed data. A transaction is opened only for a question whose
+"""Reader: a few connections that read committed data. A transaction is opened only for questions whose
 statements must see the same state: beginning and ending one costs as much as asking twice.
 
 A connection that was lost is replaced, and the question asked once more: a restart of the database between two
@@ -71,7 +71,7 @@ class Reader:
             raise HostError(ErrorCode.DEADLINE_EXCEEDED, text) from error
 
     async def ask_one_state(self, question: Ask[Answer]) -> Answer:
-        """The same for statements that must all see one state of the database."""
+        """Ask statements that must all see one state of the database."""
         return await self._ask(lambda connection: _within(_ONE_STATE, connection, question))
 
     async def perform(self, deed: Ask[Answer], *, durably: bool = True) -> Answer:
@@ -131,7 +131,7 @@ async def _give_up(connection: Connection, error: BaseException) -> None:
 
 
 class HasReader(Protocol):
-    """What a family of reads needs of the store it is part of."""
+    """Store with a reader."""
 
     @property
     def reader(self) -> Reader: ...

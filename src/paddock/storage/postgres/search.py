@@ -67,7 +67,7 @@ Filters = tuple[Any, Any, Any, Any, Any, Any]
 
 
 class Place(Value, frozen=True):
-    """How far a conversation is in the index."""
+    """Position of a session in the index."""
 
     session_no: int
     seq: int
@@ -125,7 +125,7 @@ def entries_of(tokens: Iterable[str]) -> Iterator[str]:
 
 
 def asked_for(phrase: Phrase) -> Sequence[str]:
-    """What the index must have of a text for it to hold this phrase."""
+    """Tokens a text must have in the index to hold this phrase."""
     *first, last = phrase.tokens
     return [*first, _beginning(last) if phrase.prefix else last]
 

@@ -172,7 +172,7 @@ def _spans(mark: str, last: int) -> Iterator[tuple[list[str], int]]:
 
 
 def asked_for(phrase: Phrase) -> Sequence[str]:
-    """What the index must have of a text for it to hold this phrase."""
+    """Tokens a text must have in the index to hold this phrase."""
     *first, last = phrase.tokens
     return [*first, (_beginning(last) or last) if phrase.prefix else last]
 

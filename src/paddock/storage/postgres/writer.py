@@ -116,7 +116,7 @@ class Writer:
                 self._claims[session_id] = left
 
     def may_write(self, batch: Batch) -> bool:
-        """Whether nobody on this host has claimed the session since."""
+        """True if nobody on this host has claimed the session since."""
         return batch.session_id not in self._claims and self.owners.get(batch.session_id, 0) <= batch.epoch
 
     def is_waiting(self, session_id: str) -> bool:
@@ -225,7 +225,7 @@ class Writer:
         await self._again(write)
 
     async def _again(self, attempt: Callable[[], Awaitable[None]]) -> None:
-        """What got in another host's way may well succeed a moment later."""
+        """Try again after a conflict with another host."""
         for tries_left in reversed(range(TRIES)):
             try:
                 await attempt()

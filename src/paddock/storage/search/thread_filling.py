@@ -1,4 +1,4 @@
-"""What is missing in the index conversations are found by is put in when somebody looks: once for each user at a time.
+"""Fills the index of conversations when somebody searches: once for each user at a time.
 
 A search waits a moment for it and then answers from what is there, saying that it is not complete, while the rest
 follows behind it. Parts are put in a few at a time, workspaces in turn. What is missing, and how it is put in, is each
@@ -39,7 +39,7 @@ class ThreadFilling(ABC):
 
     @abstractmethod
     async def look_up(self, query: ThreadQuery) -> Sequence[FoundThread]:
-        """What the index has."""
+        """Search the index as it is."""
 
     async def find(self, query: ThreadQuery) -> FoundThreads:
         complete = await self._catch_up((query.workspace_id, query.user_id))
@@ -56,7 +56,7 @@ class ThreadFilling(ABC):
                 await task
 
     async def _catch_up(self, whose: Whose) -> bool:
-        """Whether all that was committed before is in the index now."""
+        """Index what is missing; return True when everything committed before is in the index."""
         with anyio.move_on_after(PATIENCE_SECONDS):
             if (earlier := self._filling.get(whose)) is not None:  # begun before what was written last, perhaps
                 await asyncio.wait({earlier})

@@ -1,4 +1,4 @@
-"""What commands do with the database of a data directory: look over its logs, compare and rebuild tables, copy it.
+"""Commands on the database of a data directory: check its logs, compare and rebuild tables, copy it.
 
 What only looks may run beside a host that uses the directory: each conversation is seen in one state of the database.
 """
@@ -42,8 +42,9 @@ def compare(directory: Path) -> Iterator[Difference]:
 
 
 def rebuild(directory: Path) -> Iterator[Difference]:
-    """The same, and each conversation is put right, in one transaction, before its differences are told. For a file
-    that no host is writing."""
+    """Compare and repair each conversation, in one transaction, before its differences are returned. For a file that no
+    host is writing.
+    """
     with closing(open_writer(directory)) as connection:
         migrate(connection)
         for found in _each(connection, put_right):
@@ -74,7 +75,7 @@ def copy_database(directory: Path, target: Path) -> None:
 
 
 def is_sound(directory: Path) -> str | None:
-    """What SQLite itself finds wrong with the file, or None."""
+    """Run SQLite's own check of the file; return its first complaint, or None."""
     try:
         with closing(open_reader(directory)) as connection:
             found = connection.execute("pragma quick_check(1)").fetchone()[0]

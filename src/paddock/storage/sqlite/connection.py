@@ -25,7 +25,7 @@ with suppress(apsw.MisuseError):  # somebody else in this process has used SQLit
 
 
 class Cursor(Protocol):
-    """What we use of a cursor."""
+    """Subset of apsw's cursor that is used here."""
 
     def execute(self, statements: str, bindings: Sequence[Any] = ...) -> "Cursor": ...
     def executemany(self, statements: str, sequenceofbindings: Sequence[Sequence[Any]]) -> "Cursor": ...
@@ -35,7 +35,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """What we use of a connection. As a context manager it is a transaction, or a savepoint within one."""
+    """Subset of apsw's connection that is used here. As a context manager it is a transaction, or a savepoint."""
 
     def execute(self, statements: str, bindings: Sequence[Any] = ...) -> Cursor: ...
     def pragma(self, name: str, value: str | int | bool) -> Any: ...

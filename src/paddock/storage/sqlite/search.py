@@ -42,7 +42,7 @@ on conflict (session_no) do update set seq = excluded.seq where search_progress.
 
 
 class Place(Value, frozen=True):
-    """How far a conversation is in the index."""
+    """Position of a session in the index."""
 
     session_no: int
     seq: int

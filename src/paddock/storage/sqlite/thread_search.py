@@ -74,7 +74,7 @@ class Behind(Value, frozen=True):
 
 
 class Part(Value, frozen=True):
-    """What comes next into the index, cut into tokens: of several conversations of one user."""
+    """Next part for the index, cut into tokens: of several conversations of one user."""
 
     items: tuple[Values, ...]
     titles: tuple[Values, ...]

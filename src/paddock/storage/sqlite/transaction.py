@@ -1,4 +1,4 @@
-"""What one transaction writes for a group of works: each fence first, then the rows, table by table.
+"""One transaction for a group of works: each fence first, then the rows, table by table.
 
 A batch whose fence does not hold writes nothing and disturbs nobody. Beginning and committing are the writer's.
 """
@@ -79,7 +79,7 @@ def write_group(cursor: Cursor, works: Sequence[Work], owners: Mapping[str, int]
 
 
 def write_apart(connection: Connection, works: Sequence[Work], owners: Mapping[str, int]) -> None:
-    """The same, one work at a time within the transaction, so that only the guilty fail."""
+    """Write the works one at a time within the transaction, so that only the guilty fail."""
     for work in works:
         work.error = None
         try:

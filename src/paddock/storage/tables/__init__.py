@@ -60,7 +60,7 @@ was to be written with it is not written."""
 
 
 def is_guarded(row: object) -> bool:
-    """Whether a row is written in its turn, by `WRITES`."""
+    """True if a row is written in its turn, by `WRITES`."""
     return row.expected is not None if isinstance(row, StateRow) else type(row) in WRITES
 
 

@@ -18,8 +18,7 @@ from paddock.storage.tables.table import LookedUp, Table
 
 
 def _called_again(known: ToolCallRow, row: ToolCallRow) -> ToolCallRow:
-    """What is left of two writes of one call: what was asked first, and what became of it last; what is known is not
-    replaced by that nobody knows."""
+    """Merge two writes of one call: the first question and the last outcome; a known outcome stays known."""
     if row.status == "unknown" and known.status != "started":
         return known
     return replace(known, status=row.status, result=row.result, artifact_id=row.artifact_id, ended_at=row.ended_at)

@@ -1,4 +1,4 @@
-"""What people asked and were answered: the inbox, runs and the transcript, whole or as a view shows it."""
+"""Conversations: the inbox, runs and the transcript, whole or as a view shows it."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -21,7 +21,7 @@ select run_id from inbox where session_no = {number}"""
 
 
 def _written_again(known: RunRow, row: RunRow) -> RunRow:
-    """What is left of two writes of one run: the later one, belonging to whom the first one says."""
+    """Merge two writes of one run: the later one, with the owner of the first."""
     return replace(
         row,
         session_id=known.session_id,

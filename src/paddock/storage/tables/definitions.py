@@ -1,5 +1,5 @@
-"""What an installation consists of: keys to it, agents made over the API, plugins all its hosts have, and the mark of
-the secret it was last used with.
+"""Records of an installation: API keys, agents made over the API, shared plugins, and the mark of the secret that was
+last used.
 
 The last word on an agent or a plugin counts; an empty body takes it away.
 """

@@ -171,7 +171,7 @@ def _by_number(table: str, number: str, time: str) -> Old:
 
 
 def _by_time(table: str, time: str) -> Old:
-    """What came at the same moment is old at the same moment."""
+    """Old rows by time; rows of one moment are old together."""
     first = f"select {time} from {table} where {time} < :before order by {time} limit :limit"
     return Old(
         f"select max({time}) from ({first}) as first", (f"delete from {table} where {time} <= :last returning 1",)

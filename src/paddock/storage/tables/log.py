@@ -183,7 +183,7 @@ def checked(session_id: str) -> Work[Damage | None]:
 
 
 class _Walk:
-    """What the chain alone cannot see: both ends of the log, and where facts stand."""
+    """Check of a log for what the chain cannot see: both of its ends, and where facts stand."""
 
     def __init__(self, facts: Sequence[StoredFact], head: Head, trimmed: Head) -> None:
         self.facts = facts
@@ -191,7 +191,7 @@ class _Walk:
         self._trimmed = trimmed
 
     def damage(self) -> Damage | None:
-        """What is wrong although every link holds, or None."""
+        """Damage that every link hides, or None."""
         last = next((fact.digest for fact in reversed(self.facts) if not fact.is_delta), self._trimmed.digest)
         if last != self._head.digest:
             return Damage(self._head.seq, "the log ends before its head")
@@ -214,7 +214,7 @@ Ranges = Sequence[tuple[str, int, int]]
 
 
 def without_replaced(facts: Sequence[StoredFact], compacted: Ranges) -> Sequence[StoredFact]:
-    """What of a batch is worth writing: deltas replaced by a message of the very same batch are not."""
+    """Drop deltas that a message of the same batch replaces."""
     if not compacted:
         return facts
     return [fact for fact in facts if not (fact.is_delta and is_replaced(fact, compacted))]
@@ -225,7 +225,7 @@ def is_replaced(delta: StoredFact, compacted: Ranges) -> bool:
 
 
 def is_taken(batch: Batch, epoch: int, head: Head) -> bool:
-    """Whether a log that ends here, written last or claimed under this epoch, ends with the batch or just before it.
+    """Tell if a log that ends here, written last or claimed under this epoch, ends with the batch or just before it.
 
     Only its owner writes under an epoch, so that its own number and digest at the end are its own doing. Raises
     StaleOwnerError when it is neither.

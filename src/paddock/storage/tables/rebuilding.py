@@ -83,7 +83,7 @@ def _stored(session_id: str, number: int, trimmed: int) -> Work[Tables]:
 
 
 def put_right(number: int) -> Work[Sequence[Difference]]:
-    """The same, and the conversation is put right before its differences are told."""
+    """Compare and repair a session; return its differences."""
     yield ask(_PLACE, number=number)  # held until the end
     found = yield from compared(number)
     for difference in found:

@@ -230,7 +230,7 @@ class Engine(Protocol):
         ...
 
     async def long(self, query: Query[Row], **given: Any) -> Sequence[Row]:
-        """The same for what may take a while. Raises HostError(DEADLINE_EXCEEDED) when it takes too long."""
+        """Ask a query that may take a while. Raises HostError(DEADLINE_EXCEEDED) when it takes too long."""
         ...
 
     async def ask(self, work: Callable[[], Work[Answer]]) -> Answer:

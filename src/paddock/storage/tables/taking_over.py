@@ -1,4 +1,4 @@
-"""What one user has is given to another: every table that names an owner."""
+"""Taking over: one user's rows are given to another, in every table that names an owner."""
 
 from collections.abc import Mapping
 
