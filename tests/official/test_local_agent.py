@@ -11,7 +11,7 @@ import pytest
 from official.speaking import ADD, adding, demo, resources, shown, texts
 from paddock_runners.local_agent import LocalAgent
 from paddock_runners.local_agent.approvals import NOT_APPROVED
-from paddock_runners.local_agent.checkpoints import KEY
+from paddock_runners.local_agent.memory import KEY
 from paddock_runners.toolkit.tokens import tokens_of_all
 from paddock_sdk import encoding
 from paddock_sdk.protocol.results import RunCompleted, RunFailed, ToolCallCompleted

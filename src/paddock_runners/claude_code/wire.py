@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from paddock_runners.claude_code import questions
 from paddock_runners.harness.attachments import Picture
 from paddock_runners.harness.heard import (
     WHERE_KEYS_ARE,
@@ -31,6 +30,39 @@ from paddock_runners.harness.heard import (
 from paddock_runners.harness.process import HarnessProcess
 from paddock_runners.harness.wire import Wire
 from paddock_runners.toolkit.values import listing, mapping
+
+TOOL = "AskUserQuestion"
+
+
+def words_of(given: Mapping[str, Any]) -> str:
+    """Each question with what may be chosen; nothing when it asks nothing."""
+    return "\n\n".join(filter(None, map(_words, _questions(given))))
+
+
+def choices_of(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where one of them is the whole answer."""
+    questions = _questions(given)
+    if len(questions) != 1 or questions[0].get("multiSelect"):
+        return ()
+    return tuple(str(option["label"]) for option in _options(questions[0]))
+
+
+def _questions(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [asked for one in listing(given.get("questions")) if (asked := mapping(one)).get("question")]
+
+
+def _options(question: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [option for one in listing(question.get("options")) if (option := mapping(one)).get("label")]
+
+
+def _words(question: Mapping[str, Any]) -> str:
+    offered = [f"- {option['label']}" + _more(option.get("description")) for option in _options(question)]
+    return "\n".join([str(question["question"]), *offered])
+
+
+def _more(description: object) -> str:
+    return f": {description}" if description else ""
+
 
 START_SECONDS = 60.0
 LOST = "No conversation found"
@@ -177,8 +209,8 @@ class ClaudeWire(Wire):
         if request.get("subtype") == "can_use_tool":
             call_id = str(request.get("tool_use_id") or key)
             asked = Permission(key, call_id, str(request.get("tool_name")), mapping(request.get("input")))
-            words = questions.words_of(asked.parameters) if asked.name == questions.TOOL else ""
-            yield Question(asked, words, questions.choices_of(asked.parameters)) if words else asked
+            words = words_of(asked.parameters) if asked.name == TOOL else ""
+            yield Question(asked, words, choices_of(asked.parameters)) if words else asked
             return
         unknown = {"subtype": "error", "request_id": key, "error": f"this client has no {request.get('subtype')}"}
         self.write({"type": "control_response", "response": unknown})
@@ -207,7 +239,7 @@ class ClaudeWire(Wire):
 
 
 def _end(asked: Permission) -> str:
-    return ASKED if asked.name == questions.TOOL else NOT_DONE
+    return ASKED if asked.name == TOOL else NOT_DONE
 
 
 def _source(picture: Picture) -> dict[str, str]:

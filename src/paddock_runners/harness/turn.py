@@ -1,7 +1,8 @@
 """One turn of a harness: prepare, start, ask, tell what it says, end it. What runs it is in `runner`."""
 
 import asyncio
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,9 @@ from paddock_runners.harness.memory import Memory
 from paddock_runners.harness.narration import Narration
 from paddock_runners.harness.place import Place, prepare
 from paddock_runners.harness.process import HarnessProcess
-from paddock_runners.harness.prompt import prompt_of, with_files
 from paddock_runners.harness.wire import Wire
+from paddock_runners.toolkit.speakers import is_group, speaker_of, spoken_by
+from paddock_runners.toolkit.transcript import shortened
 from paddock_sdk import (
     HostApi,
     HostCallError,
@@ -44,6 +46,28 @@ from paddock_sdk.protocol.run_context import AgentInput
 
 if TYPE_CHECKING:
     from paddock_runners.harness.runner import HarnessRunner
+
+
+MAX_EVENT = 4000
+
+
+ATTACHED = "Attached files, in the working directory (the host's tool artifact_read reads them too, by id):"
+
+
+def prompt_of(ctx: RunContext, files: Sequence[str] = ()) -> str:
+    """Never empty: a harness that is asked nothing does nothing, or fails."""
+    text = spoken_by(speaker_of(ctx.actor, group=is_group(ctx)), ctx.text)
+    return with_files(text, files) or _event(ctx)
+
+
+def with_files(words: str, files: Sequence[str]) -> str:
+    return "\n".join(part for part in (words, *([ATTACHED, *files] if files else [])) if part)
+
+
+def _event(ctx: RunContext) -> str:
+    about = shortened(json.dumps(ctx.event.data, ensure_ascii=False), MAX_EVENT) if ctx.event.data else ""
+    return f"This happened: {ctx.event.event_type}\n{about}".rstrip()
+
 
 LAST_SECONDS = 1.5
 """Kept back of the run's time, so that the end can still be told."""

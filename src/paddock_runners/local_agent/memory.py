@@ -5,10 +5,10 @@ costs about the same however long the conversation is, and between two checkpoin
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
-from paddock_runners.local_agent.checkpoints import KEY, MAX_SUMMARY_CHARS, Checkpoint, read_checkpoint
 from paddock_runners.local_agent.config import Config
 from paddock_runners.local_agent.prompt import SUMMARIZE, system_message, whole_prompt
 from paddock_runners.toolkit.parts import in_words
@@ -19,6 +19,47 @@ from paddock_runners.toolkit.transcript import Said, Turn, shortened, turns_of
 from paddock_sdk import HostApi, HostCallError, RunContext
 from paddock_sdk.protocol.errors import DEADLINE_EXCEEDED
 from paddock_sdk.protocol.history import TranscriptItem
+
+KEY = "runner.compaction.checkpoint"
+VERSION = 1
+MAX_SUMMARY_CHARS = 12_000
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    summary: str
+    covers_until: str
+    """Cursor of the last item it stands for."""
+    covers_seq: int
+    generation: int = 1
+    """How many summaries are in it: each was made from the one before and what followed."""
+
+    def to_state(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "summary": self.summary,
+            "covers_until": self.covers_until,
+            "covers_seq": self.covers_seq,
+            "incremental": self.generation > 1,
+            "generation": self.generation,
+        }
+
+
+def read_checkpoint(value: object, *, before_seq: int | None) -> Checkpoint | None:
+    """The checkpoint in a state value, or None when there is none that fits."""
+    if not isinstance(value, dict):
+        return None
+    said = cast("Mapping[str, Any]", value)
+    summary, cursor, seq = said.get("summary"), said.get("covers_until"), said.get("covers_seq")
+    if said.get("version") != VERSION or not isinstance(summary, str) or not isinstance(cursor, str):
+        return None
+    if not summary or len(summary) > MAX_SUMMARY_CHARS or type(seq) is not int or seq < 0:
+        return None
+    if before_seq is not None and seq >= before_seq:
+        return None  # the conversation was cut back behind it
+    generation = said.get("generation")
+    return Checkpoint(summary, cursor, seq, generation if type(generation) is int else 1)
+
 
 log = logging.getLogger("paddock.local_agent")
 
