@@ -218,14 +218,14 @@ def test_a_second_signal_does_not_wait() -> None:
 STUCK = """
 import sys
 from paddock.cli.main import main
-from paddock.compose.house import House
+from paddock.compose.readiness import Readiness
 
 def stuck(self):
     print("stuck", flush=True)
     while True:
         pass
 
-House.ready = stuck
+Readiness.now = stuck
 sys.argv = ["paddock", "serve", "--data", sys.argv[1], "--port", sys.argv[2]]
 main()
 """
