@@ -30,6 +30,7 @@ class Audit:
         self._spawn = spawn
         self._pending: list[NotedRow] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._under_way: set[asyncio.Task[None]] = set()
         self._counted: dict[tuple[str, ...], tuple[AuditRow, int]] = {}
 
     def soon(self, row: NotedRow) -> None:
@@ -77,6 +78,12 @@ class Audit:
         return mine
 
     async def flush(self) -> None:
+        """Write all that waits, and wait for what is being written already. Raises StorageUnavailableError."""
+        await self._write()
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def _write(self) -> None:
         rows, self._pending = self._pending, []
         try:
             if rows:
@@ -91,7 +98,9 @@ class Audit:
 
     def _go(self) -> None:
         self._rest()
-        self._spawn(self._try())
+        task = self._spawn(self._try())
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
 
     def _rest(self) -> None:
         """A timer that went on would ring for the rows of the next run, and write them before their time."""
@@ -101,7 +110,7 @@ class Audit:
 
     async def _try(self) -> None:
         try:
-            await self.flush()
+            await self._write()
         except StorageUnavailableError:
             if self._timer is None:
                 self._timer = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._go)
