@@ -356,7 +356,7 @@ async def open_doors(
         ready = [(True, "ready")]
         users = Users(house.store, clock=time.time)
         house.inbox.users = users
-        kept = knowledge_in(house.store)
+        kept = knowledge_in(getattr(house.store, "wrapped", house.store))
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
         uploads = uploads_of(house, keys, uploading)

@@ -200,11 +200,11 @@ class Counted:
     """A store whose calls are noted."""
 
     def __init__(self, store: Any) -> None:
-        self._store = store
+        self.wrapped = store
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
+        found = getattr(self.wrapped, name)
         if callable(found) and not name.startswith("_"):
             self.calls.append(name)
         return found
