@@ -17,7 +17,7 @@ from pathlib import Path
 
 import uvloop
 
-from paddock.host.ids import chance
+from paddock.host.ids import random_bytes
 from paddock.ports import Batch, Store
 from paddock.rules.log.chain import SALTS_BYTES, Head, seal
 from paddock.rules.rows.rows import AuditRow, Row, SessionRow
@@ -47,7 +47,7 @@ class Producer:
 
     async def _append(self, epoch: int, head: Head, rows: list[Row]) -> Head:
         fact = Fact(Event.USER_INPUT, "", Target.SYSTEM, "user:bench", turn_id="turn", payload={"text": TEXT}, time=1.0)
-        facts, after = seal(head, [fact], chance(SALTS_BYTES))
+        facts, after = seal(head, [fact], random_bytes(SALTS_BYTES))
         decision = AuditRow(1.0, "bench", "agent:a", "bench.append", "log", self._session_id, "allowed", "granted")
         await self._store.append(Batch(self._session_id, epoch, head, after, facts, [*rows, decision]))
         return after

@@ -19,7 +19,7 @@ from bench.stores import address
 from paddock.ports import Batch, Store
 from paddock.rules.log.chain import SALTS_BYTES, Head, seal
 from paddock.rules.rows.rows import SessionDetailsRow, SessionRow
-from paddock.rules.search.thread_search import ThreadQuery, thread_phrases
+from paddock.rules.search.queries import ThreadQuery, thread_phrases
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.storage.chosen import store_at
 

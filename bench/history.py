@@ -25,8 +25,8 @@ from paddock.host.calls.history import History
 from paddock.ports import Batch, Store
 from paddock.rules.access.permissions import Grant, RunScope
 from paddock.rules.log.chain import SALTS_BYTES, Head, seal
-from paddock.rules.log.places import Place, View, cursor_of
-from paddock.rules.rows.rows import SessionRow, TranscriptRow
+from paddock.rules.log.events import Place, cursor_of
+from paddock.rules.rows.rows import SessionRow, TranscriptRow, View
 from paddock.rules.session.facts import Event, Fact
 from paddock.rules.session.facts import Target as To
 from paddock.storage.chosen import store_at
@@ -109,11 +109,11 @@ class Asker:
         self._length = length
         none: frozenset[str] = frozenset()
         scopes = (RunScope("r", "w", "u", "a", f"conversation-{n}") for n in range(conversations))
-        self._grants = [Grant(scope, "p", none, none, none, 1e12) for scope in scopes]
+        self._grants = [Grant("p", none, none, none, scope=scope, deadline_at=1e12) for scope in scopes]
 
     async def page(self) -> int:
         grant, place = self.chance.choice(self._grants), Place(self.chance.randint(200, self._length))
-        cursor = cursor_of(place, grant.scope.conversation_id, View())
+        cursor = cursor_of(place, grant.scope.session_id, View())
         asked = HistoryPageParams(run_id="r", limit=100, before_cursor=cursor)
         answer = await self._history.page(grant, asked)
         return as_sent(answer)

@@ -24,7 +24,7 @@ import msgspec
 from bench.paddock import paddock_launch
 from bench.servers import Server, cpu_of, serving
 from bench.verdicts import Line, shown
-from paddock.host.ids import chance
+from paddock.host.ids import random_bytes
 from paddock.host.people.principals import DEV
 from paddock.ports import Batch, Store
 from paddock.rules.log.chain import SALTS_BYTES, seal
@@ -73,7 +73,7 @@ async def fill(store: Store, items: int) -> None:
     head = claim.head
     while head.seq < items:
         facts = [Fact(Event.USER_INPUT, "", Target.SYSTEM, "user:b", payload={"n": n}) for n in range(PER_DAY)]
-        sealed, after = seal(head, facts, chance(SALTS_BYTES * len(facts)))
+        sealed, after = seal(head, facts, random_bytes(SALTS_BYTES * len(facts)))
         opening = [] if head.seq else [SessionRow(THREAD, DEV.workspace_id, DEV.user_id, FIRST_DAY.timestamp())]
         rows = [*opening, *rows_of(range(sealed[0].seq, sealed[-1].seq + 1))]
         await store.append(Batch(THREAD, claim.epoch, head, after, sealed, rows))

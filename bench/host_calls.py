@@ -29,23 +29,22 @@ from bench.report import Figure, Target, table_of
 from bench.stores import address
 from paddock.host.agents.agents import Agents
 from paddock.host.agents.file import parse_agents
+from paddock.host.audit import Audit
 from paddock.host.calls.artifacts import Artifacts
 from paddock.host.calls.host_calls import HostCalls
 from paddock.host.calls.state import RunnerState
-from paddock.host.cluster.outage import Outage
 from paddock.host.conversations.inbox import Inbox
-from paddock.host.keeping.audit import Audit
+from paddock.host.outage import Outage
 from paddock.host.people.principals import DEV
-from paddock.host.runs.authority import Authority
+from paddock.host.runs.authority import Authority, Granting
 from paddock.host.runs.briefing import Briefing
-from paddock.host.runs.granting import Granting
 from paddock.host.runs.live_run import LiveRun, ResultHandling
 from paddock.host.runs.live_runs import LiveRuns
 from paddock.host.runs.runs import Runs
 from paddock.host.session.arrivals import NewRun
-from paddock.host.session.loops import SessionLoops
 from paddock.host.session.manager import SessionManager
-from paddock.host.session.needs import SessionNeeds
+from paddock.host.session.memory import SessionLoops
+from paddock.host.session.services import SessionServices
 from paddock.host.session.sessions import Sessions
 from paddock.host.session.word_quota import Words
 from paddock.host.streams.tails import Tails
@@ -53,8 +52,10 @@ from paddock.ports import Caller, Store
 from paddock.rules.access.limits import Rates
 from paddock.rules.access.permissions import state_key
 from paddock.rules.rows.rows import AuditRow, StateRow
-from paddock.runners.gateway import Confinement, Gateway, RunnerGate
+from paddock.runners.gateway import Gateway
 from paddock.runners.installed.catalog import Catalog
+from paddock.runners.processes.isolation import Confinement
+from paddock.runners.processes.shared import RunnerGate
 from paddock.settings import EMBEDDED
 from paddock.storage.chosen import store_at
 from paddock.storage.files.local import FileBlobs
@@ -82,7 +83,7 @@ class Bench:
     async def say(self, text: str) -> tuple[str, str]:
         new = NewRun(DEV, str(uuid.uuid4()), uuid.uuid4().hex, b"", {"id": "m", "content": text}, text)
         accepted = await self.inbox.accept(new)
-        return accepted.thread_id, accepted.task_id
+        return accepted.session_id, accepted.run_id
 
     async def ask(self, text: str) -> Any:
         """One run of the bench runner, and the JSON it answered with."""
@@ -148,19 +149,20 @@ async def bench_in(work: Path, at: str) -> AsyncGenerator[Bench]:
         live=live,
         handling=handling,
     )
-    needs = SessionNeeds(
+    services = SessionServices(
         log=store,
         outage=outage,
         tails=tails,
         words=Words(store, spawn=spawn),
         audit=audit,
+        authorise=runs.granting.authorise,
         performer=runs,
-        manager=SessionManager(records=store, agents=agents, readiness=runs, clock=time.time, spawn=spawn),
+        manager=SessionManager(records=store, agents=agents, readiness=runs.authority, clock=time.time, spawn=spawn),
         agents=agents,
         clock=time.time,
         spawn=spawn,
     )
-    sessions = Sessions(store, loops, needs)
+    sessions = Sessions(store, loops, services)
     inbox = Inbox(sessions=sessions, runs=runs, agents=agents, records=store, clock=time.time)
     await store.open()
     await gateway.start()
@@ -199,7 +201,7 @@ def through_the_gate(bench: Bench, held: Sequence[LiveRun]) -> Callable[[int, in
     callers = [Caller("paddock/bench-calls", str(run.connection_id)) for run in held]
 
     def write(producer: int, index: int) -> Awaitable[object]:
-        params = {"run_id": held[producer].turn_id, "scope": "conversation", "key": "k", "value": {"n": index}}
+        params = {"run_id": held[producer].run_id, "scope": "conversation", "key": "k", "value": {"n": index}}
         return bench.calls.on_wire(callers[producer], "state.set", params, 150)
 
     return write
@@ -220,9 +222,9 @@ def past_the_gate(bench: Bench, held: Sequence[LiveRun]) -> Callable[[int, int],
             scope="conversation",
             result="allowed",
             reason="in the grant of the run",
-            run_id=held[producer].turn_id,
+            run_id=held[producer].run_id,
             runner_id=grant.runner_id,
-            session_id=grant.scope.conversation_id,
+            session_id=grant.scope.session_id,
         )
         value = msgspec.json.encode({"n": index})
         return bench.store.write([StateRow(keys[producer], "k", value, now), row])

@@ -21,9 +21,9 @@ from paddock.knowledge.ingest import Ingest
 from paddock.knowledge.vectors import packed
 from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, StoredChunk
 from paddock.rules.access.permissions import Grant, RunScope
-from paddock.rules.people.model_usage import Payer
+from paddock.rules.people import Payer
 from paddock.rules.rows.rows import AuditRow
-from paddock.rules.search.chunking import Chunk
+from paddock.rules.search.passages import Chunk
 from paddock.rules.search.tokens import tokens_of
 from paddock.rules.values import replace
 from paddock.storage.chosen import knowledge_in
@@ -87,7 +87,7 @@ async def measure(directory: Path, chunks: int, rounds: int) -> list[tuple[str, 
         await fill(kept, kb_id, chunks, chance, vectors=bool(model))
     print(f"  filled in {time.perf_counter() - began:.0f} s", file=sys.stderr)
     none: frozenset[str] = frozenset()
-    grant = Grant(RunScope("r", "w", "u", "a", "c"), "p", none, none, none, 1e12)
+    grant = Grant("p", none, none, none, scope=RunScope("r", "w", "u", "a", "c"), deadline_at=1e12)
     calls = KnowledgeCalls(bases)
 
     def asking(kb_id: str, words: Callable[[], str]) -> Callable[[], Awaitable[int]]:

@@ -23,13 +23,12 @@ import aiohttp
 import msgspec
 
 from bench.verdicts import Line, shown
+from paddock.host.calls.metering import Budgets, Metering
 from paddock.host.calls.models import ModelCalls
-from paddock.host.people.budgets import Budgets
-from paddock.host.people.metering import Metering
 from paddock.models.loading import load_models
 from paddock.rules.access.permissions import Grant, RunScope
 from paddock.rules.agents.specs import ModelSpec
-from paddock.rules.people.model_usage import Budget
+from paddock.rules.people import Budget
 from paddock.storage.sqlite import SqliteStore
 from paddock_sdk.protocol.host_calls import ModelsInvokeParams
 
@@ -153,11 +152,12 @@ class Gateway:
         budget = Budget(tokens_per_day=10**12, calls_at_once=100)
         budgets = Budgets(store, user=budget, workspace=budget, clock=time.time)
         metering = Metering(catalog, note=lambda _row: None, clock=time.time, budgets=budgets)
-        self.calls = ModelCalls(catalog, metering, clock=time.time)
+        self.calls = ModelCalls(catalog, metering)
         scope = RunScope("r", "w", "u", "a", "c")
         nothing = frozenset[str]()
         granted = {"m": frozenset({"stream"})}
-        self.grant = Grant(scope, "plugin:a/b/c", nothing, nothing, nothing, time.time() + 3600, models=granted)
+        deadline = time.time() + 3600
+        self.grant = Grant("plugin:a/b/c", nothing, nothing, nothing, models=granted, scope=scope, deadline_at=deadline)
         asked = {"run_id": "r", "model_id": "m", "messages": [{"role": "user", "content": "hi"}]}
         self.asked = ModelsInvokeParams.model_validate(asked)
 

@@ -10,8 +10,8 @@ import psutil
 
 from paddock.compose.build import house_of
 from paddock.compose.rooms import rooms_of
+from paddock.host.conversations.controls import Controls
 from paddock.host.people.principals import DEV
-from paddock.host.session.controls import Controls
 from paddock.settings import Settings
 
 TARGET_KB = 20.0

@@ -1,5 +1,6 @@
 """A real NATS server for tests, from a wheel that carries the binary: on loopback, with a port of its own."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -52,6 +53,8 @@ class NatsServer:
         """SIGSTOP makes a server that accepts and never answers, until SIGCONT."""
         assert self.process is not None
         self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)  # on a busy machine its threads go on for a moment
 
     def kill(self) -> None:
         if self.process is not None:

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -15,11 +15,12 @@ from typing import TypeVar
 import apsw
 
 from paddock.ports import Store
+from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.files.local import FileBlobs
 from paddock.storage.files.lock import make_directory
 from paddock.storage.sqlite import SqliteStore
+from paddock.storage.sqlite.commands import migrate
 from paddock.storage.sqlite.connection import FILE_NAME
-from paddock.storage.sqlite.migrate import migrate
 
 IN_MEMORY = Path("/dev/shm")
 AnyStore = TypeVar("AnyStore", bound=Store)
@@ -36,7 +37,9 @@ class QuickStore(SqliteStore):
     @property
     def is_idle(self) -> bool:
         """Is nothing of this store being written?"""
-        return self._parts is None or self._parts[0]._idle.is_set()
+        with suppress(StorageUnavailableError):
+            return self.writer.idle.is_set()
+        return True
 
 
 class QuickBlobs(FileBlobs):

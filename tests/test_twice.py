@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import at_most
 from twice import MANY, without_group
 
 RUNNER = Path(__file__).with_name("twice.py")
@@ -27,9 +28,9 @@ WRONG = "def test_wrong():\n    assert False\n"
 
 def run(place: Path, source: str, *, ci: str = "true") -> subprocess.CompletedProcess[str]:
     (place / "test_it.py").write_text(source)
-    command = [sys.executable, str(RUNNER), "-n", "1", "--dist", "loadgroup"]
-    env = os.environ | {"CI": ci}
-    return subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, timeout=60, check=False)
+    command = [sys.executable, str(RUNNER), "-p", "xdist", "-n", "1", "--dist", "loadgroup"]
+    env = os.environ | {"CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # to load them all takes longer than the tests
+    return subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, timeout=at_most(20), check=False)
 
 
 def test_outside_ci_an_unsteady_test_fails_and_is_not_run_again(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from paddock.cli.chatting.answers import AnswerPrinter, Ending, colours_wanted, ending, harmless
+from paddock.cli.chatting.answers import AnswerPrinter, TurnEnding, colours_wanted, ending
+from paddock.cli.output import harmless
 
 
 class Terminal(io.StringIO):
@@ -60,15 +61,15 @@ def test_words_of_every_language_are_harmless() -> None:
     ("event", "expected"),
     [
         ({"type": "TEXT_MESSAGE_END"}, None),
-        ({"type": "RUN_FINISHED"}, Ending()),
-        ({"type": "RUN_FINISHED", "outcome": {"type": "success"}}, Ending()),
-        ({"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}}, Ending(cancelled=True)),
-        ({"type": "RUN_ERROR", "code": "cancelled", "message": "stopped"}, Ending(cancelled=True)),
-        ({"type": "RUN_ERROR", "code": "x", "message": "no"}, Ending(failure="The run failed: no (x)")),
-        ({"type": "RUN_ERROR"}, Ending(failure="The run failed: no reason given")),
+        ({"type": "RUN_FINISHED"}, TurnEnding()),
+        ({"type": "RUN_FINISHED", "outcome": {"type": "success"}}, TurnEnding()),
+        ({"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}}, TurnEnding(cancelled=True)),
+        ({"type": "RUN_ERROR", "code": "cancelled", "message": "stopped"}, TurnEnding(cancelled=True)),
+        ({"type": "RUN_ERROR", "code": "x", "message": "no"}, TurnEnding(failure="The run failed: no (x)")),
+        ({"type": "RUN_ERROR"}, TurnEnding(failure="The run failed: no reason given")),
     ],
 )
-def test_a_turn_ends_well_cancelled_or_with_a_reason(event: dict[str, Any], expected: Ending | None) -> None:
+def test_a_turn_ends_well_cancelled_or_with_a_reason(event: dict[str, Any], expected: TurnEnding | None) -> None:
     assert ending(event) == expected
 
 

@@ -274,7 +274,7 @@ def test_from_another_directory_it_says_how_to_be_let_in(paddock: Command, tmp_p
 def test_too_long_a_message_is_refused_with_its_length_before_anything_is_sent(paddock: Command) -> None:
     said = paddock("chat", "--url", "http://127.0.0.1:9", input="x" * 12_345)
     assert (said.returncode, said.stdout) == (1, "")
-    assert said.stderr == "paddock: That is 12,345 characters; a message may have at most 10,000.\n"
+    assert said.stderr == "paddock: That is 12,345 characters; a message may have at most 10,000. Say it in parts.\n"
     assert chat.MAX_TEXT == run_input.MAX_TEXT
 
 
@@ -284,7 +284,10 @@ def test_what_is_no_text_is_a_sentence(served: HostProcess, clean_env: dict[str,
     command = [os.fsencode(PADDOCK), b"chat", b"--url", served.url.encode(), *argument]
     said = subprocess.run(command, capture_output=True, check=False, timeout=60, env=clean_env, input=piped)
     assert (said.returncode, said.stdout) == (1, b"")
-    assert said.stderr == b"paddock: What you say must be text in UTF-8, and this is not.\n"
+    assert (
+        said.stderr
+        == b"paddock: What you say must be text in UTF-8, and this is not. Save it as UTF-8 and try again.\n"
+    )
 
 
 @pytest.mark.parametrize("json_lines", [(), ("--json",)])
@@ -363,7 +366,7 @@ def test_agents_are_invited_asked_switched_to_and_removed(served: HostProcess, p
     talking.press("/switch nobody\n")
     talking.sees("there is no agent 'nobody'; known are: ")
     talking.press("/invite\n")
-    talking.sees("Who? Try: /invite NAME")
+    talking.sees("Name an agent: /invite NAME")
     talking.press("/invite nobody\n")
     talking.sees("there is no agent 'nobody'; known are: ")
     talking.press("/handover\n")

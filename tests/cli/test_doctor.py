@@ -4,7 +4,7 @@ import socket
 from pathlib import Path
 
 from cli.package_makers import a_directory
-from paddock.cli.hosting import presence
+from paddock.cli import presence
 from paddock.runners.packages import InstalledPlugins, read_package
 from walk.hosts import HostProcess
 from warm import Command

@@ -13,8 +13,7 @@ from loopback import get, post
 from paddock.knowledge import formats
 from paddock.knowledge.reading import UnreadableError
 from paddock.knowledge.vectors import packed
-from paddock.rules.agents.extras import EXTRAS
-from paddock.rules.errors import HostError
+from paddock.rules.errors import EXTRAS, HostError
 
 ROOT = Path(__file__).parents[2]
 WITHOUT = f"""

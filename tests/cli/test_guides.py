@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 from paddock.cli.plugin_work.scaffold import files
-from paddock.host.agents.file import parse_agents, read_agents
-from paddock.host.agents.schema import agents_schema
+from paddock.host.agents.file import agents_schema, parse_agents, read_agents
 from paddock.host.agents.shapes import AgentShape
 from paddock_sdk import AgentRunner, HostApi, HostCallError, Results, RunContext, message
 from paddock_sdk.protocol.ids import PluginId

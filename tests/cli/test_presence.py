@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.cli.hosting import presence
+from paddock.cli import presence
 
 
 def test_a_host_can_be_found_while_it_says_so_and_not_after(tmp_path: Path) -> None:

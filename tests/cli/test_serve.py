@@ -152,7 +152,7 @@ def test_a_data_directory_that_can_never_be_is_exit_code_2_everywhere(
     (tmp_path / "file").write_text("")
     refused = paddock(*command, "--data", tmp_path / "file" / "d")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.endswith(f"cannot be used: {tmp_path}/file is not a directory.\n")
+    assert refused.stderr.endswith(f"cannot be used: {tmp_path}/file is not a directory. Choose another with --data.\n")
 
 
 def test_the_version_is_told_in_both_ways(paddock: Command) -> None:
@@ -218,7 +218,7 @@ def test_a_second_signal_does_not_wait() -> None:
 STUCK = """
 import sys
 from paddock.cli.main import main
-from paddock.compose.readiness import Readiness
+from paddock.compose.lifecycle import Readiness
 
 def stuck(self):
     print("stuck", flush=True)

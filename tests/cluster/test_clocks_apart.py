@@ -18,7 +18,7 @@ import pytest
 from loopback import QuietHandler
 from nats_server import NatsServer
 from paddock.rules.access.approvals import DECIDED
-from paddock.rules.platforms.webhook_signatures import headers_for
+from paddock.rules.access.signatures import webhook_headers
 from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow
 from paddock.storage.postgres import PostgresStore
 from postgres_server import database_of, the_server
@@ -62,7 +62,7 @@ class Chat:
         event = {"event_id": uuid.uuid4().hex, "event_type": "message.received", "conversation_id": uuid.uuid4().hex}
         body = json.dumps({**event, "actor": {"actor_id": "u-1"}, "input": {"text": text}}).encode()
         headers = {"Content-Type": "application/json"}
-        headers |= headers_for(SECRET.encode(), event["event_id"], time.time(), body)
+        headers |= webhook_headers(SECRET.encode(), event["event_id"], time.time(), body)
         with host.client() as client:
             answer = client.post("/api/v1/events?platform=chat", content=body, headers=headers)
         assert answer.status_code == 202, answer.text

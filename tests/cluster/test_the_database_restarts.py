@@ -125,7 +125,7 @@ def test_a_commit_whose_outcome_is_unknown_is_neither_lost_nor_made_twice(
         wait_until(lambda before=before: went_on(apart.hosts[0]) > before, PATIENT, "a run going on")
     for run in runs:
         run.ends_well()
-    became = "was taken" if lost[0] == "answer" else "was sent again"
+    became = "was stored" if lost[0] == "answer" else "was sent again"
     assert apart.hosts[0].says("a live run goes on", became)
 
 

@@ -202,17 +202,19 @@ async def test_a_server_that_is_silent_for_a_while_makes_nobody_deaf(server: Nat
         await bus.close()
 
 
-async def test_who_went_while_it_began_to_listen_hears_nothing(server: NatsServer) -> None:
+@pytest.mark.parametrize("patience", [0.0, 0.1], ids=["before it had said so", "before it was answered"])
+async def test_who_went_while_it_began_to_listen_hears_nothing(server: NatsServer, patience: float) -> None:
     here, there = NatsBus(server.url), NatsBus(server.url)
     for bus in (here, there):
         await bus.open()
     first, second = list[bytes](), list[bytes]()
     server.signal(signal.SIGSTOP)
     try:
-        with anyio.move_on_after(0.1):
+        with anyio.move_on_after(patience) as leaving:
             await there.subscribe("a", first.append)
     finally:
         server.signal(signal.SIGCONT)
+    assert leaving.cancelled_caught
     await there.subscribe("a", second.append)
     here.publish("a", b"1")
     await until(lambda: second)

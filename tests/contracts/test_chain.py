@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.builders import delta, finished, said
-from paddock.host.ids import chance
+from paddock.host.ids import random_bytes
 from paddock.rules.log.chain import (
     ERASED,
     SALTS_BYTES,
     Head,
+    Resalting,
     StoredFact,
     bare,
     digest_of,
@@ -21,13 +22,12 @@ from paddock.rules.log.chain import (
     seal,
     verify,
 )
-from paddock.rules.log.resalting import Resalting
 from paddock.rules.values import replace
 
 
 def a_log() -> list[StoredFact]:
     facts = [said("one"), said("two"), delta("th"), delta("ree"), finished("three", 3), said("four")]
-    return seal(Head(), facts, chance(SALTS_BYTES * len(facts)))[0]
+    return seal(Head(), facts, random_bytes(SALTS_BYTES * len(facts)))[0]
 
 
 def test_an_untouched_log_verifies() -> None:
@@ -80,14 +80,14 @@ def test_an_erased_payload_keeps_the_chain_whole() -> None:
 
 
 def test_a_log_sealed_in_parts_is_the_log_sealed_at_once() -> None:
-    salts = chance(SALTS_BYTES * 3)
+    salts = random_bytes(SALTS_BYTES * 3)
     first, head = seal(Head(), [said("one"), delta("x")], salts[: SALTS_BYTES * 2])
     second, end = seal(head, [said("two")], salts[SALTS_BYTES * 2 :])
     assert seal(Head(), [said("one"), delta("x"), said("two")], salts) == ([*first, *second], end)
 
 
 def test_equal_words_have_different_digests_and_the_salt_goes_with_the_words() -> None:
-    one, other = (seal(Head(), [said("4711")], chance(SALTS_BYTES))[0][0] for _ in range(2))
+    one, other = (seal(Head(), [said("4711")], random_bytes(SALTS_BYTES))[0][0] for _ in range(2))
     assert one.read_payload() == other.read_payload() == {"text": "4711"}
     assert one.payload_digest != other.payload_digest
     left = erased(one.payload, {"text": ""})
@@ -114,7 +114,7 @@ def an_old_log() -> tuple[list[StoredFact], Head]:
 
 
 def resalted(facts: list[StoredFact], head: Head) -> tuple[list[StoredFact], Head]:
-    work = Resalting(head, Head(), chance)
+    work = Resalting(head, Head(), random_bytes)
     new = {fact.seq: fact for fact in work.facts(facts)}
     return [new.get(fact.seq, fact) for fact in facts], work.head
 

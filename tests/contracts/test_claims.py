@@ -37,7 +37,7 @@ async def opened(address: str, name: str = "here") -> AsyncGenerator[PostgresSto
 def questions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many sessions each question was about."""
     asked: list[int] = []
-    from paddock.storage.postgres.reader import Reader
+    from paddock.storage.postgres.engine import Reader
 
     plain = Reader.all
 

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from paddock.host.cluster.secret import settle_secret
 from paddock.ports import Store
-from paddock.rules.cluster.secret import ClusterSecret
+from paddock.rules.cluster import ClusterSecret
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.files.cluster_secret import FILE_NAME, VARIABLE, find, rotate
 

@@ -150,9 +150,9 @@ async def test_the_facts_of_one_turn_can_be_read_alone(store: Store) -> None:
     owner = await Owner.of(store)
     await owner.write(said("a", "turn-1"), said("b", "turn-2"), delta("c", "turn-1"), said("d", None))
     await (await Owner.of(store, "another")).write(said("e", "turn-1"))
-    assert [fact.seq for fact in await store.read(SESSION, turn_id="turn-1")] == [1, 3]
-    assert [fact.seq for fact in await store.read(SESSION, turn_id="turn-1", after=1)] == [3]
-    assert [fact.seq for fact in await store.read(SESSION, turn_id="turn-1", limit=1)] == [1]
+    assert [fact.seq for fact in await store.read(SESSION, run_id="turn-1")] == [1, 3]
+    assert [fact.seq for fact in await store.read(SESSION, run_id="turn-1", after=1)] == [3]
+    assert [fact.seq for fact in await store.read(SESSION, run_id="turn-1", limit=1)] == [1]
 
 
 async def test_a_claim_brings_the_snapshot_and_the_facts_after_it_in_order_of_number(store: Store) -> None:

@@ -8,7 +8,7 @@ from paddock.ports import Store
 from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, JobRow, KnowledgeStore, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
-from paddock.rules.search.chunking import Chunk
+from paddock.rules.search.passages import Chunk
 from paddock.rules.search.tokens import terms_of, tokens_of
 from paddock.rules.values import replace
 from paddock.storage.chosen import knowledge_in

@@ -2,7 +2,7 @@
 
 from uuid import uuid4
 
-from paddock.storage.sqlite.known import KnownSessions
+from paddock.storage.sqlite.store import KnownSessions
 
 
 def ids(count: int) -> list[str]:

@@ -9,8 +9,8 @@ from contracts.builders import Owner, said
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.migrations import Migration, Refusal, pending
 from paddock.storage.sqlite import SqliteStore
+from paddock.storage.sqlite.commands import migrate, migrations
 from paddock.storage.sqlite.connection import FILE_NAME, open_writer
-from paddock.storage.sqlite.migrate import migrate, migrations
 from paddock.storage.tables.schema import shipped_migrations
 
 FIRST_RELEASE = 22

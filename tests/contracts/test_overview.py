@@ -7,8 +7,8 @@ import pytest
 from contracts.builders import SESSION, Owner, a_decision, a_run, an_item, said
 from contracts.test_calls import used
 from paddock.ports import Store
-from paddock.rules.log.retention import first_id_after
-from paddock.rules.people.overview import AuditQuery, Lap, RunsQuery, Spender, UsageLine, pace_of, paces
+from paddock.rules.log.forgetting import first_id_after
+from paddock.rules.people import AuditQuery, Lap, RunsQuery, Spender, UsageLine, pace_of, paces
 from paddock.rules.rows.rows import RunRow
 from paddock.rules.values import replace
 

@@ -10,7 +10,7 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, said
 from paddock.ports.hosts import ASKED_SECONDS, Hosts, PendingRequest
-from paddock.rules.cluster.leases import LOST, unsettled
+from paddock.rules.cluster import LOST, unsettled
 from paddock.rules.errors import HostError, OwnedElsewhereError, StaleOwnerError
 from paddock.rules.rows.forgetting import SessionGone
 from paddock.rules.rows.rows import AgentRow

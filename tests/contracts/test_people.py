@@ -7,7 +7,7 @@ from paddock.ports import ApiKeyRow, Store
 from paddock.rules.errors import HostError
 from paddock.rules.rows.forgetting import SessionGone
 from paddock.rules.rows.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, UserRow
-from paddock.rules.search.history_search import transcript_query
+from paddock.rules.search.queries import transcript_query
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

@@ -19,15 +19,14 @@ from contracts.builders import SESSION, Owner, a_run, a_value, delta, finished, 
 from paddock.ports import ApiKeyRow
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.log.chain import StoredFact
-from paddock.rules.log.retention import first_id_after
+from paddock.rules.log.forgetting import first_id_after
 from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
 from paddock.rules.rows.migrations import Migration
 from paddock.rules.rows.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
-from paddock.storage.postgres import PostgresStore, connection, ownership
+from paddock.storage.postgres import PostgresStore, connection
 from paddock.storage.postgres.commands import examine
-from paddock.storage.postgres.engine import bound
+from paddock.storage.postgres.engine import Reader, bound
 from paddock.storage.postgres.migrate import bring_up_to_date
-from paddock.storage.postgres.reader import Reader
 from paddock.storage.postgres.silence import Silence
 from paddock.storage.tables import TABLES, WRITES
 from paddock.storage.tables.forgetting import OLD
@@ -37,6 +36,8 @@ from postgres_server import Server, a_database, database_of, new_server
 
 pytestmark = pytest.mark.anyio
 TESTS = Path(__file__).parent.parent
+HOSTS_LOCK = 0x7061_6464_6F63_6B02
+"""The advisory lock that every host of an older Paddock holds."""
 
 
 @pytest.fixture
@@ -163,7 +164,7 @@ async def test_epochs_grow_over_restarts(address: str) -> None:
 
 async def test_a_host_from_before_there_could_be_several_is_never_joined(address: str) -> None:
     older = await asyncpg.connect(address)
-    await older.execute("select pg_advisory_lock($1)", ownership._LOCK)
+    await older.execute("select pg_advisory_lock($1)", HOSTS_LOCK)
     with pytest.raises(StorageUnavailableError, match="host of an older Paddock: stop that one first"):
         await PostgresStore(address, host_id="new").open()
     await older.close()
@@ -228,8 +229,8 @@ async def test_connections_that_are_cut_in_the_middle_lose_nothing_and_leave_no_
 async def test_a_database_that_never_answers_is_given_up_on_and_used_again_when_it_does(
     own_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(connection._LIMITS, "command_timeout", 1.5)
-    monkeypatch.setitem(connection._LIMITS, "timeout", 1.5)
+    monkeypatch.setitem(connection.LIMITS, "command_timeout", 1.5)
+    monkeypatch.setitem(connection.LIMITS, "timeout", 1.5)
     async with opened(own_server.new_database(), host_id="here") as store:
         owner = await Owner.of(store)
         await owner.write(said("before"))
@@ -358,7 +359,7 @@ async def test_nothing_is_remembered_of_a_session_once_its_owner_wrote(address: 
     async with opened(address) as store:
         for n in range(20):
             await (await Owner.of(store, f"session-{n}")).write(said("hi"))
-        writer = store._need_open()[0]
+        writer = store.writer
         assert writer.owners == {}
         assert not any(writer.is_waiting(f"session-{n}") for n in range(20))
 

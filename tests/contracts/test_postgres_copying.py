@@ -8,7 +8,7 @@ import pytest
 
 from contracts.builders import Owner, a_value, an_item, said
 from paddock.rules.errors import StorageUnavailableError
-from paddock.storage.files.backup import ABOUT
+from paddock.storage.files import ABOUT
 from paddock.storage.postgres import PostgresStore, copying
 from paddock.storage.postgres.copying import TABLES, copy_in, copy_out
 from postgres_server import a_database

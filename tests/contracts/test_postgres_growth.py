@@ -65,7 +65,7 @@ async def test_what_a_host_left_is_found_without_looking_at_what_is_open_at_othe
     finally:
         await here.close()
         await gone.close()
-    assert await rows_read(address, LEFT, ("host_restarted", 10)) <= 10
+    assert await rows_read(address, bound(LEFT.sql).sql, ("host_restarted", 10)) <= 10
 
 
 def _open_runs(boot: int) -> str:

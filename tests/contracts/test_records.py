@@ -176,5 +176,5 @@ async def test_every_character_comes_back_from_every_column(store: Store, strang
     assert await store.inbox(strange, strange) == order
     assert await store.audit(run_id=strange) == [decision]
     assert (await store.state_snapshot([strange], max_bytes=9))[strange].values == {strange: b"v"}
-    assert [fact.turn_id for fact in await store.read(strange, turn_id=strange)] == [strange]
+    assert [fact.turn_id for fact in await store.read(strange, run_id=strange)] == [strange]
     assert (await store.claim(strange)).head == owner.head

@@ -15,7 +15,7 @@ from contracts.builders import SESSION, Owner, an_item, said
 from contracts.conftest import PLUGS, open_plug
 from paddock.ports import Store
 from paddock.rules.rows.rows import TranscriptRow
-from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.queries import TranscriptQuery
 from paddock.rules.search.tokens import phrases_of
 from paddock.rules.values import replace
 

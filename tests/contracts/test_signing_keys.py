@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.rules.conversations.attachment_urls import is_signed, signed
+from paddock.rules.access.signatures import is_signed, signed
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.files.signing_keys import RETIRED_SECONDS, KeyFile, rotate
 from paddock.storage.postgres.commands import agree

@@ -14,11 +14,12 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, a_value, delta, finished, said
 from contracts.faulty_disk import FaultyDisk, faulty_disk
+from contracts.search_index import do
 from needs import not_run
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError, UnansweredWriteError
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME
-from paddock.storage.sqlite.transaction import insert_into
+from paddock.storage.sqlite.group import insert_into
 from paddock.storage.tables import TABLES
 from paddock.storage.tables.log import FACTS
 from paddock.storage.tables.table import Table
@@ -154,8 +155,8 @@ async def test_nothing_is_remembered_of_a_session_once_its_owner_wrote(tmp_path:
     async with opened(tmp_path) as store:
         for n in range(20):
             await (await Owner.of(store, f"session-{n}")).write(said("hi"))
-        assert store._writer.owners == {}
-        assert not any(store._writer.is_waiting(f"session-{n}") for n in range(20))
+        assert store.writer.owners == {}
+        assert not any(store.writer.is_waiting(f"session-{n}") for n in range(20))
 
 
 @pytest.fixture
@@ -188,11 +189,10 @@ async def test_a_full_disk_refuses_and_recovers(small_disk: Path) -> None:
 async def test_a_file_that_may_grow_no_further_refuses_and_recovers(tmp_path: Path) -> None:
     async with opened(tmp_path) as store:
         owner = await Owner.of(store)
-        connection = store._writer._connection
-        connection.execute("pragma max_page_count = 100")
+        await do(store, "pragma max_page_count = 100")
         with pytest.raises(StorageUnavailableError, match="the disk is full"):
             await write_for_ever(owner)
-        connection.execute("pragma max_page_count = 100000")
+        await do(store, "pragma max_page_count = 100000")
         assert await healthy_within(store, 30)
         await owner.write(said("room again"))
         assert await store.check(SESSION) is None

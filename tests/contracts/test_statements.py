@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from importlib import import_module
+from inspect import getclosurevars, getmro, signature
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any, cast
 
 import pytest
 
+from paddock.ports import Store
+from paddock.ports.knowledge import KnowledgeStore
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.automation import CalendarEventRow
 from paddock.rules.rows.rows import RunRow
@@ -14,10 +18,11 @@ from paddock.storage import tables
 from paddock.storage.postgres import engine as postgres
 from paddock.storage.postgres.connection import connect
 from paddock.storage.sqlite import engine as sqlite
+from paddock.storage.sqlite.commands import migrate
 from paddock.storage.sqlite.connection import open_writer
-from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.tables.conversations import RUNS
-from paddock.storage.tables.statements import Change, Query, Work, ask, bind, columns_of, in_dialect, put
+from paddock.storage.tables.knowledge import KnowledgeTables, Words
+from paddock.storage.tables.statements import Change, Engine, Query, Work, ask, bind, columns_of, in_dialect, put
 from postgres_server import a_database
 
 
@@ -97,11 +102,19 @@ def test_types_of_columns_follow_from_the_fields() -> None:
     assert (kinds["ended_at"], kinds['"grant"']) == ("double precision", "bytea")
 
 
+def is_one_query(method: object) -> bool:
+    return getattr(method, "__name__", "") == "look_up"
+
+
 def every_query() -> Iterator[str]:
     for module in iter_modules(tables.__path__):
         for thing in vars(import_module(f"{tables.__name__}.{module.name}")).values():
             if isinstance(thing, Query):
                 yield thing.sql
+    for plug in (tables.Records, KnowledgeTables):
+        for name in dir(plug):
+            if is_one_query(method := getattr(plug, name)):
+                yield getclosurevars(method).nonlocals["query"].sql
 
 
 @pytest.mark.anyio
@@ -118,3 +131,39 @@ async def test_every_query_is_understood_by_both_databases(tmp_path: Path) -> No
         for sql in every_query():
             await other.execute(f"prepare once as {postgres.bound(sql).sql}; deallocate once")
         other.terminate()
+
+
+class Noting:
+    """An engine that answers with what it was asked."""
+
+    async def one(self, _: Query[Any], **given: Any) -> Any:
+        return given
+
+    all = long = one
+
+
+RECORDS = type("Noted", (tables.Records,), {"engine": Noting()})()
+KNOWLEDGE = KnowledgeTables(cast("Engine", Noting()), cast("Words", None))
+LOOKED_UP = [
+    (plug, name, method)
+    for plug, whole in ((RECORDS, Store), (KNOWLEDGE, KnowledgeStore))
+    for port in getmro(whole)
+    for name, method in vars(port).items()
+    if is_one_query(getattr(type(plug), name, None))
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("plug", "name", "method"), LOOKED_UP)
+async def test_a_method_that_asks_one_query_takes_what_its_port_says(plug: Any, name: str, method: Any) -> None:
+    parameters = [one for one in signature(method).parameters.values() if one.name != "self"]
+    named = {one.name: object() for one in parameters if one.kind is one.KEYWORD_ONLY}
+    values = {one.name: object() for one in parameters if one.kind is not one.KEYWORD_ONLY}
+    assert await getattr(plug, name)(*values.values(), **named) == values | named
+    defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+    needed = {one: given for one, given in (values | named).items() if one not in defaults}
+    assert await getattr(plug, name)(**needed) == needed | defaults
+
+
+def test_most_of_what_a_store_looks_up_is_one_query() -> None:
+    assert len(LOOKED_UP) > 50

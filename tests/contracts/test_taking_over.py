@@ -8,14 +8,14 @@ from contracts.builders import SESSION, Owner, a_decision, a_run, an_item, said
 from contracts.test_calls import a_tool_call, used
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError
-from paddock.rules.people.overview import RunsQuery
+from paddock.rules.people import RunsQuery
 from paddock.rules.rows.automation import AutomationRow, CalendarEventRow, CalendarTurn
+from paddock.rules.rows.forgetting import OwnershipMoved, SessionMoved, SessionSettled, StateMoved
 from paddock.rules.rows.rows import AgentRow, ArtifactRow, SessionDetailsRow, StateRow, ThreadNameRow, UserRow
-from paddock.rules.rows.taking_over import OwnershipMoved, SessionMoved, SessionSettled, StateMoved
-from paddock.rules.search.thread_search import ThreadQuery, thread_phrases
+from paddock.rules.search.queries import ThreadQuery, thread_phrases
 from paddock.rules.values import replace
+from paddock.storage.sqlite.commands import migrate
 from paddock.storage.sqlite.connection import open_writer
-from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.tables.taking_over import APART, OWNED
 
 pytestmark = pytest.mark.anyio

@@ -4,18 +4,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from contracts.builders import an_item, said
 from contracts.test_thread_search import asked, enough_patience, found, hold
-from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.forgetting import ItemErased
 from paddock.rules.rows.rows import SessionDetailsRow
 from paddock.storage.postgres import PostgresStore
-from paddock.storage.postgres import thread_search as postgres_indexing
-from paddock.storage.search import thread_filling
+from paddock.storage.postgres.search import PostgresIndex
+from paddock.storage.search import threads
 from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite import thread_search as sqlite_indexing
+from paddock.storage.sqlite.search import SqliteIndex
 from postgres_server import a_database
 
 pytestmark = pytest.mark.anyio
@@ -56,8 +56,9 @@ async def test_a_restart_forgets_nothing(store: SqliteStore) -> None:
 async def test_more_conversations_than_can_be_remembered_are_looked_for(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_indexing, "MAX_FRESH", 3)
-    monkeypatch.setattr(sqlite_indexing, "PART", 4)
+    monkeypatch.setattr(threads, "MAX_FRESH", 3)
+    monkeypatch.setattr(SqliteIndex, "CONVERSATIONS", 2)
+    monkeypatch.setattr(SqliteIndex, "MESSAGES", 4)
     assert await found(store, "needle") == []
     names = [f"session-{number}" for number in range(9)]
     for name in names:
@@ -69,10 +70,10 @@ async def test_a_search_answers_from_what_is_there_and_says_so_while_the_rest_fo
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await hold(store, "one", "needle")
-    monkeypatch.setattr(thread_filling, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(threads, "PATIENCE_SECONDS", 0.0)
     early = await store.find_sessions(asked("needle"))
     assert early.complete is False  # whatever of it was there by then
-    monkeypatch.setattr(thread_filling, "PATIENCE_SECONDS", 30.0)
+    monkeypatch.setattr(threads, "PATIENCE_SECONDS", 30.0)
     assert await found(store, "needle") == ["one"]
 
 
@@ -83,12 +84,11 @@ async def test_a_disk_that_takes_nothing_more_still_lets_find_what_is_indexed(
     assert await found(store, "needle") == ["one"]
     await owner.write(said("more"), rows=[an_item(2, "one", "later")])
 
-    async def full(*_: Any) -> None:
-        raise StorageUnavailableError("the disk is full")
+    def full(*_: Any) -> None:
+        raise apsw.FullError("database or disk is full")
 
-    assert store._thread_indexing is not None
     with monkeypatch.context() as patch:
-        patch.setattr(store._thread_indexing, "_perform", full)
+        patch.setattr(SqliteIndex, "add", full)
         answer = await store.find_sessions(asked("needle"))
         assert ([one.summary.session_id for one in answer.threads], answer.complete) == (["one"], False)
     assert await found(store, "later") == ["one"]
@@ -117,9 +117,9 @@ async def test_what_another_host_wrote_is_found_and_a_long_conversation_to_its_b
 
 
 async def test_many_conversations_are_found_page_by_page_across_all_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paddock.storage.postgres.thread_search.STRETCH", 2)
-    monkeypatch.setattr("paddock.storage.postgres.thread_search.WIDTHS", (1, 2))
-    monkeypatch.setattr(postgres_indexing, "PART", 3)
+    monkeypatch.setattr("paddock.storage.postgres.search.THREADS", 2)
+    monkeypatch.setattr("paddock.storage.postgres.search.WIDTHS", (1, 2))
+    monkeypatch.setattr(PostgresIndex, "CONVERSATIONS", 3)
     with a_database() as address:
         store = PostgresStore(address)
         await store.open()

@@ -15,10 +15,10 @@ from contracts.conftest import PLUGS, open_plug
 from paddock.ports import Store
 from paddock.rules.rows.forgetting import ItemErased, LogTrimmed, SessionGone
 from paddock.rules.rows.rows import LeftBehindRow, SessionDetailsRow, SessionRow
-from paddock.rules.search.thread_search import FoundThreads, ThreadQuery, thread_phrases
-from paddock.rules.search.tokens import matches
+from paddock.rules.search.queries import FoundThreads, ThreadQuery, thread_phrases
+from paddock.rules.search.tokens import contains_all
 from paddock.rules.values import replace
-from paddock.storage.search import thread_filling
+from paddock.storage.search import threads
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def enough_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine may take longer than people like to wait."""
-    monkeypatch.setattr(thread_filling, "PATIENCE_SECONDS", 30.0)
+    monkeypatch.setattr(threads, "PATIENCE_SECONDS", 30.0)
 
 
 def asked(query: str, **more: Any) -> ThreadQuery:
@@ -221,7 +221,7 @@ def scan(held: list[list[str]], query: ThreadQuery) -> list[Any]:
     for number, texts in reversed(list(enumerate(held))):
         name = f"session-{number}"
         items = [an_item(seq, name, text) for seq, text in enumerate(texts, 1)]
-        said_last = next((row for row in reversed(items) if matches(row.content, query.phrases)), None)
+        said_last = next((row for row in reversed(items) if contains_all(row.content, query.phrases)), None)
         if said_last is not None:
             found.append((name, said_last))
     return found

@@ -9,7 +9,7 @@ from paddock.ports import Store
 from paddock.rules.rows.calls import ToolCallRow
 from paddock.rules.rows.deliveries import DeliveryRow
 from paddock.rules.rows.rows import WHOLE, RunRow, TranscriptRow, View
-from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.queries import TranscriptQuery
 from paddock.rules.search.tokens import phrases_of
 from paddock.rules.values import replace
 

@@ -22,14 +22,13 @@ import httpx
 from effects import table
 from effects.stub import Stub
 from loopback import free_port
-from paddock.rules.platforms.webhook_signatures import headers_for
+from paddock.rules.access.signatures import webhook_headers
 from patience import at_most
 from postgres_server import Server, database_of
 from walk.hosts import HostProcess, wait_until
 
 HERE = Path(__file__).parent
 SECRET = "a-secret-of-the-chat-platform"
-DEADLINE_SECONDS = 4
 PATIENT = 60.0
 SETTLED_SECONDS = 10.0
 """How long after the store is back the record may take to say what became of everything."""
@@ -92,9 +91,10 @@ class Scene:
             "platform_actions": ["message.edit"],
         }
         server = str(HERE / "mcp_tools.py")
+        begun = at_most(1.0)
         return {
             "default_agent": "caller",
-            "agents": {"caller": caller, "hasty": {**caller, "deadline_seconds": DEADLINE_SECONDS}},
+            "agents": {"caller": caller, "hasty": {**caller, "deadline_seconds": begun}},
             "models": {"real": {"provider": "openai", "base_url": f"http://{self.stub.address}/v1", "retries": 0}},
             "tools": [tools],
             "mcp_servers": {
@@ -164,7 +164,7 @@ class Scene:
         told = {"event_id": uuid.uuid4().hex, "event_type": "message.received", "conversation_id": uuid.uuid4().hex}
         body = json.dumps({**told, "actor": {"actor_id": "u-1"}, "input": {"text": text}}).encode()
         headers = {"Content-Type": "application/json"}
-        headers |= headers_for(SECRET.encode(), told["event_id"], time.time(), body)
+        headers |= webhook_headers(SECRET.encode(), told["event_id"], time.time(), body)
         with self.host.client() as client:
             answer = client.post("/api/v1/events?platform=chat", content=body, headers=headers)
         assert answer.status_code == 202, answer.text

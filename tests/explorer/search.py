@@ -8,7 +8,8 @@ from time import perf_counter
 
 from explorer.world import Bounds, Move, World, admitted, beginning, certainties, chances, message_of, perform
 from paddock.rules.session.commands import Command, EndRun
-from paddock.rules.session.decide import Decision, step
+from paddock.rules.session.decide import step
+from paddock.rules.session.decision import Decision
 from paddock.rules.session.invariants import violations
 from paddock.rules.session.messages import Message
 from paddock.rules.session.state import Pending, SessionState, Wait

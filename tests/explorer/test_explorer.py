@@ -16,7 +16,8 @@ from paddock.rules.session.commands import (
     EndRun,
     ForceStop,
 )
-from paddock.rules.session.decide import Decision, step
+from paddock.rules.session.decide import step
+from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import (
     AckTimedOut,

@@ -28,6 +28,7 @@ from paddock.rules.session.commands import (
     OfferSteering,
     StartRun,
 )
+from paddock.rules.session.facts import ManagerAnswer
 from paddock.rules.session.messages import (
     AckTimedOut,
     Agents,
@@ -40,7 +41,6 @@ from paddock.rules.session.messages import (
     HandoverRequested,
     InputAcknowledged,
     InviteRequested,
-    ManagerAnswer,
     ManagerReplied,
     ManagerTimedOut,
     Message,

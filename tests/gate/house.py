@@ -181,7 +181,7 @@ class GateHouse:
 
     async def _acknowledged(self, live: LiveRun) -> None:
         """Wait until the run's acknowledgement is on record, so that nothing of ours is still on its way."""
-        follower = self.house.tails.follow(live.session.session_id, live.turn_id, 0)
+        follower = self.house.tails.follow(live.session.session_id, live.run_id, 0)
         async with asyncio.timeout(20):
             while not any(entry.fact.kind == "CONTROL:INPUT_ACK" for entry in await follower.next(1)):
                 pass
@@ -190,7 +190,7 @@ class GateHouse:
     def situation(self, action: str, live: LiveRun, at_runner: AtRunner) -> Situation:
         real = {"artifact_id": self.file, "event_id": at_runner.context["event"]["event_id"]}
         params = {**VALID[action], **{name: value for name, value in real.items() if name in VALID[action]}}
-        return Situation({"run_id": live.turn_id, **params}, HERE, live, at_runner)
+        return Situation({"run_id": live.run_id, **params}, HERE, live, at_runner)
 
     async def bring_about(self, condition: str, action: str, at: Situation) -> None:
         """Make a condition true of a call, and leave everything else as it is."""
@@ -205,7 +205,7 @@ class GateHouse:
                 at.params["run_id"] = str(uuid.uuid4())
             case "ended run":
                 at.at_runner.say("run.completed")
-                await self.house.story(await self.house.view.find(ANN, at.live.turn_id))
+                await self.house.story(await self.house.view.find(ANN, at.live.run_id))
             case "another plugin's run":
                 at.caller = ANOTHER_PLUGIN
             case "wrong connection":
@@ -234,7 +234,7 @@ class GateHouse:
         """The code of the answer, `ok` for an answer, and its sentence."""
         if self.way == "frames":
             wire = Wire(self.house, at.caller)
-            wire.run(at.live.turn_id)
+            wire.run(at.live.run_id)
             answer = await wire.call(action, at.params)
             error = answer.get("error", {}).get("data")
             return (error["code"], error["message"]) if error else ("ok", "")

@@ -115,7 +115,7 @@ async def test_a_mistake_of_ours_is_told_in_general_and_recorded_as_ours(gate: G
     doing = Doing(gate)
     live, _ = await gate.a_run()
     doing.read = raising(ZeroDivisionError("secret"))
-    error = await refusal(doing, live.turn_id)
+    error = await refusal(doing, live.run_id)
     assert (error.code, error.message, error.retryable) == (ErrorCode.RUNTIME_ERROR, "the host failed to answer", False)
     assert await doing.rows() == [("runtime_error", "a mistake of the host")]
 
@@ -124,7 +124,7 @@ async def test_what_the_work_refuses_is_told_and_recorded_as_it_said_it(gate: Ga
     doing = Doing(gate)
     live, _ = await gate.a_run()
     doing.read = raising(HostError(ErrorCode.NOT_FOUND, "no such thing", retryable=True, details={"a": 1}))
-    error = await refusal(doing, live.turn_id)
+    error = await refusal(doing, live.run_id)
     assert (error.code, error.message, error.retryable, error.details) == (
         ErrorCode.NOT_FOUND,
         "no such thing",
@@ -139,7 +139,7 @@ async def test_a_store_that_is_away_is_an_error_with_a_row_that_waits_for_it(gat
     live, _ = await gate.a_run()
     doing.read = raising(StorageUnavailableError("disk"))
     with pytest.raises(StorageUnavailableError):
-        await ask(doing, live.turn_id)
+        await ask(doing, live.run_id)
     assert await doing.rows() == [("runtime_error", "the store is away")]
 
 
@@ -151,7 +151,7 @@ async def test_work_ends_by_the_deadline_of_its_run(gate: GateHouse, method: str
     live.grant = replace(live.grant, deadline_at=doing.house.approvals.clock() + 0.5)
     doing.read = lambda: asyncio.Event().wait()
     async with asyncio.timeout(20):
-        error = await refusal(doing, live.turn_id, method)
+        error = await refusal(doing, live.run_id, method)
     assert error.code is ErrorCode.DEADLINE_EXCEEDED
     assert "not known" in error.message
     assert await doing.rows(method) == [("deadline_exceeded", error.message)]
@@ -162,9 +162,9 @@ async def test_a_deadline_is_met_on_the_second_and_missed_after_it(gate: GateHou
     doing = Doing(gate, clock=lambda: now[0])
     live, _ = await gate.a_run()
     live.grant = replace(live.grant, deadline_at=100.001)
-    assert await ask(doing, live.turn_id) == {"value": 1, "found": True}
+    assert await ask(doing, live.run_id) == {"value": 1, "found": True}
     now[0] = 100.002
-    error = await refusal(doing, live.turn_id)
+    error = await refusal(doing, live.run_id)
     assert (error.code, error.message) == (ErrorCode.DEADLINE_EXCEEDED, "the run is past its deadline")
 
 
@@ -180,7 +180,7 @@ async def test_a_read_whose_runner_is_gone_is_still_on_record(gate: GateHouse) -
     doing.read = wait
     for method in ("state.get", "state.set"):
         begun.clear()
-        call = asyncio.ensure_future(ask(doing, live.turn_id, method))
+        call = asyncio.ensure_future(ask(doing, live.run_id, method))
         await begun.wait()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -195,9 +195,9 @@ async def test_an_answer_that_does_not_fit_a_frame_is_refused_and_not_cut(gate: 
     live, _ = await gate.a_run()
     overhead = len(b'{"value":"","found":true}')
     doing.read = lambda: StateGetResult(value="x" * (100 - overhead), found=True)
-    assert len((await ask(doing, live.turn_id))["value"]) == 100 - overhead
+    assert len((await ask(doing, live.run_id))["value"]) == 100 - overhead
     doing.read = lambda: StateGetResult(value="x" * (101 - overhead), found=True)
-    error = await refusal(doing, live.turn_id)
+    error = await refusal(doing, live.run_id)
     assert error.code is ErrorCode.PAYLOAD_TOO_LARGE
     assert error.message == "the answer would have 101 bytes, more than 100; ask for less at once"
     assert sorted(result for result, _ in await doing.rows()) == ["allowed", "payload_too_large"]
@@ -207,7 +207,7 @@ async def test_an_answer_leaves_out_what_is_null(gate: GateHouse) -> None:
     doing = Doing(gate)
     live, _ = await gate.a_run()
     doing.read = lambda: StateGetResult(value=None, found=False)
-    assert await ask(doing, live.turn_id) == {"found": False}
+    assert await ask(doing, live.run_id) == {"found": False}
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ async def test_a_stream_has_one_row_for_how_it_began(gate: GateHouse, pieces: li
     doing = Doing(gate)
     live, _ = await gate.a_run()
     doing.pieces = pieces
-    found, error = await streamed(doing, live.turn_id)
+    found, error = await streamed(doing, live.run_id)
     assert found == [piece for piece in pieces if isinstance(piece, dict)]
     assert (error is None) == all(isinstance(piece, dict) for piece in pieces)
     assert [row for row, _ in await doing.rows("models.stream")] == [result]
@@ -255,7 +255,7 @@ async def test_a_stream_that_breaks_by_our_mistake_is_on_record(gate: GateHouse)
     live, _ = await gate.a_run()
     doing.pieces = [ZeroDivisionError("x")]
     with pytest.raises(ZeroDivisionError):
-        await streamed(doing, live.turn_id)
+        await streamed(doing, live.run_id)
     assert await doing.rows("models.stream") == [("runtime_error", "the work failed")]
 
 
@@ -263,7 +263,7 @@ async def test_a_stream_without_a_piece_is_on_record_when_it_ends_and_not_when_i
     doing = Doing(gate)
     live, _ = await gate.a_run()
     doing.pieces = []
-    chunks: Any = await doing.calls(HERE, "models.stream", {"run_id": live.turn_id, **STREAM}, 100)
+    chunks: Any = await doing.calls(HERE, "models.stream", {"run_id": live.run_id, **STREAM}, 100)
     assert [piece async for piece in chunks] == []
     assert [row for row, _ in await doing.rows("models.stream")] == ["allowed"]
 
@@ -276,7 +276,7 @@ async def test_a_stream_ends_by_the_deadline_of_its_run(gate: GateHouse, pieces:
     live.grant = replace(live.grant, deadline_at=doing.house.approvals.clock() + 0.5)
     doing.pieces = pieces
     async with asyncio.timeout(20):
-        _, error = await streamed(doing, live.turn_id)
+        _, error = await streamed(doing, live.run_id)
     assert error is not None
     assert error.code is ErrorCode.DEADLINE_EXCEEDED
     assert error.message == "the run's deadline passed while this was being answered"
@@ -286,7 +286,7 @@ async def test_a_stream_ends_by_the_deadline_of_its_run(gate: GateHouse, pieces:
 async def test_a_stream_that_nobody_read_is_on_record(gate: GateHouse) -> None:
     doing = Doing(gate)
     live, _ = await gate.a_run()
-    chunks: Any = await doing.calls(HERE, "models.stream", {"run_id": live.turn_id, **STREAM}, 100)
+    chunks: Any = await doing.calls(HERE, "models.stream", {"run_id": live.run_id, **STREAM}, 100)
     await chunks.aclose()
     assert [row for row, _ in await doing.rows("models.stream")] == ["allowed"]
     assert doing.closed == 1
@@ -346,7 +346,7 @@ async def test_before_any_run_could_be_known_every_call_is_refused(gate: GateHou
 async def test_the_audit_knows_why_a_run_was_not_the_callers_to_speak_for(gate: GateHouse) -> None:
     live, _ = await gate.a_run()
     for caller, run_id, reason in (
-        (ELSEWHERE, live.turn_id, "the run was started on another connection"),
+        (ELSEWHERE, live.run_id, "the run was started on another connection"),
         (HERE, "unknown", "no such run is active"),
     ):
         with pytest.raises(HostError):
@@ -360,7 +360,7 @@ async def test_a_run_that_said_its_last_word_gets_nothing_more_even_before_that_
     assert live.settled
     assert not live.over
     with pytest.raises(HostError) as error:
-        await gate.house.calls(HERE, "state.get", {"run_id": live.turn_id, **GET}, 10)
+        await gate.house.calls(HERE, "state.get", {"run_id": live.run_id, **GET}, 10)
     assert error.value.code is ErrorCode.UNAUTHORIZED
 
 
@@ -375,7 +375,7 @@ async def test_other_conversations_of_the_workspace_are_read_only_when_granted_a
     theirs = str(uuid.uuid4())
     await gate.house.say("hello", thread=theirs, who=BOB)
     await gate.house.gateway.next()
-    params = {"run_id": live.turn_id, "conversation_id": theirs}
+    params = {"run_id": live.run_id, "conversation_id": theirs}
     with pytest.raises(HostError) as error:
         await gate.house.calls(HERE, "history.page", params, 100)
     assert error.value.code is ErrorCode.UNAUTHORIZED
@@ -399,7 +399,7 @@ async def test_a_conversation_of_another_workspace_looks_like_none(
 
     monkeypatch.setattr(gate.house.store, "session", session)
     with pytest.raises(HostError) as error:
-        await gate.house.calls(HERE, "history.page", {"run_id": live.turn_id, "conversation_id": "x"}, 100)
+        await gate.house.calls(HERE, "history.page", {"run_id": live.run_id, "conversation_id": "x"}, 100)
     assert (error.value.code, error.value.message) == (
         ErrorCode.UNAUTHORIZED,
         "this run may not read that conversation",
@@ -417,16 +417,16 @@ async def test_the_runs_of_a_plugin_share_a_rate_and_one_that_is_over_its_own_ta
     for run in (first, second):
         run.grant = replace(run.grant, deadline_at=1000.0)
     for _ in range(2):
-        await ask(doing, first.turn_id)
+        await ask(doing, first.run_id)
     for _ in range(3):
-        error = await refusal(doing, first.turn_id)
+        error = await refusal(doing, first.run_id)
         assert (error.code, error.retryable) == (ErrorCode.RATE_LIMITED, True)
         assert (error.details, error.message) == ({"retry_after": 1.0}, "too many host calls; try again in 1.00 s")
-    await ask(doing, second.turn_id)
-    assert (await refusal(doing, second.turn_id)).code is ErrorCode.RATE_LIMITED
+    await ask(doing, second.run_id)
+    assert (await refusal(doing, second.run_id)).code is ErrorCode.RATE_LIMITED
     third = (await gate.a_run())[0]
     third.grant = replace(third.grant, deadline_at=1000.0)
-    answer = await doing.calls(Caller("test/other", "c1"), "state.get", {"run_id": third.turn_id, **GET}, 10)
+    answer = await doing.calls(Caller("test/other", "c1"), "state.get", {"run_id": third.run_id, **GET}, 10)
     assert answer["found"]
 
 
@@ -436,8 +436,8 @@ async def test_refused_calls_cost_a_token_too(gate: GateHouse) -> None:
     live, _ = await gate.a_run()
     live.grant = replace(live.grant, deadline_at=1000.0)
     for _ in range(2):
-        assert (await refusal(doing, live.turn_id, scope="subject")).code is ErrorCode.UNAUTHORIZED
-    assert (await refusal(doing, live.turn_id)).code is ErrorCode.RATE_LIMITED
+        assert (await refusal(doing, live.run_id, scope="subject")).code is ErrorCode.UNAUTHORIZED
+    assert (await refusal(doing, live.run_id)).code is ErrorCode.RATE_LIMITED
 
 
 async def test_a_call_pays_once_also_when_its_work_refuses_it(gate: GateHouse) -> None:
@@ -445,9 +445,9 @@ async def test_a_call_pays_once_also_when_its_work_refuses_it(gate: GateHouse) -
     live, _ = await gate.a_run()
     live.grant = replace(live.grant, deadline_at=1000.0)
     doing.read = raising(HostError(ErrorCode.NOT_FOUND, "none"))
-    assert (await refusal(doing, live.turn_id)).code is ErrorCode.NOT_FOUND
+    assert (await refusal(doing, live.run_id)).code is ErrorCode.NOT_FOUND
     doing.read = lambda: StateGetResult(found=True)
-    assert await ask(doing, live.turn_id) == {"found": True}
+    assert await ask(doing, live.run_id) == {"found": True}
 
 
 async def test_lifted_rates_refuse_nobody(gate: GateHouse) -> None:
@@ -455,8 +455,8 @@ async def test_lifted_rates_refuse_nobody(gate: GateHouse) -> None:
     live, _ = await gate.a_run()
     live.grant = replace(live.grant, deadline_at=1000.0)
     for _ in range(1100):
-        await ask(doing, live.turn_id)
-    assert (await refusal(doing, live.turn_id, scope="subject")).code is ErrorCode.UNAUTHORIZED
+        await ask(doing, live.run_id)
+    assert (await refusal(doing, live.run_id, scope="subject")).code is ErrorCode.UNAUTHORIZED
 
 
 @pytest.mark.spec("gate/rates")
@@ -487,14 +487,14 @@ async def test_calls_that_never_reach_the_gate_are_on_record_too(
     monkeypatch.setattr(runner_calls, "MAX_WAITING", 0)
     live, _ = await gate.a_run()
     wire = Wire(gate.house, HERE)
-    wire.run(live.turn_id)
+    wire.run(live.run_id)
     live.grant = replace(live.grant, actions=frozenset())
     for number in range(runner_calls.MAX_RUNNING + 3):
-        frame = {"jsonrpc": "2.0", "id": number, "method": "state.get", "params": {"run_id": live.turn_id, **GET}}
+        frame = {"jsonrpc": "2.0", "id": number, "method": "state.get", "params": {"run_id": live.run_id, **GET}}
         wire.connection.feed(json.dumps(frame).encode() + b"\n")
     await eventually(lambda: len(wire.sent) == runner_calls.MAX_RUNNING + 3 + 1)
     await gate.house.audit.flush()
-    rows = await gate.house.store.audit(limit=10_000, run_id=live.turn_id)
+    rows = await gate.house.store.audit(limit=10_000, run_id=live.run_id)
     over = [row for row in rows if row.result == "rate_limited"]
     assert len(over) == 3
     assert {(row.action, row.resource, row.reason) for row in over} == {("state.get", "k", "too many calls wait")}
@@ -524,9 +524,9 @@ async def test_a_frame_that_is_no_call_has_its_own_json_rpc_code_and_a_row(
 async def test_what_the_wire_carries_is_what_was_answered(gate: GateHouse) -> None:
     live, _ = await gate.a_run()
     wire = Wire(gate.house, HERE)
-    wire.run(live.turn_id)
-    await wire.call("state.set", {"run_id": live.turn_id, **GET, "value": {"a": [1, None, "ä"]}})
-    answer = await wire.call("state.get", {"run_id": live.turn_id, **GET})
+    wire.run(live.run_id)
+    await wire.call("state.set", {"run_id": live.run_id, **GET, "value": {"a": [1, None, "ä"]}})
+    answer = await wire.call("state.get", {"run_id": live.run_id, **GET})
     assert answer["result"]["value"] == {"a": [1, None, "ä"]}
     assert an_answer("state.get").found is True
 
@@ -539,7 +539,7 @@ async def test_a_workspace_over_the_rate_of_a_plugin_takes_none_of_anothers(gate
     scope = replace(quiet.grant.scope, workspace_id="another")
     quiet.grant = replace(quiet.grant, deadline_at=1000.0, scope=scope)
     for _ in range(2):
-        await ask(doing, loud.turn_id)
+        await ask(doing, loud.run_id)
     for _ in range(5):
-        assert (await refusal(doing, loud.turn_id)).code is ErrorCode.RATE_LIMITED
-    await ask(doing, quiet.turn_id)
+        assert (await refusal(doing, loud.run_id)).code is ErrorCode.RATE_LIMITED
+    await ask(doing, quiet.run_id)

@@ -27,8 +27,8 @@ from paddock.rules.values import replace
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 
 GRANT = Grant(
-    RunScope("r", "w", "u", "a", "c"),
-    "plugin:test/one/default",
+    scope=RunScope("r", "w", "u", "a", "c"),
+    runner_id="plugin:test/one/default",
     actions=frozenset({"tools.call"}),
     state_scopes=frozenset({"actor", "conversation"}),
     storage_areas=frozenset({"plugin"}),

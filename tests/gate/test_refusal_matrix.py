@@ -83,12 +83,12 @@ async def test_the_same_call_without_any_condition_is_allowed_and_audited_once(g
     assert seen == (
         action,
         "allowed",
-        live.turn_id,
+        live.run_id,
         live.grant.runner_id,
         scope.workspace_id,
-        scope.conversation_id,
+        scope.session_id,
         "plugin:test/one",
     )
     looked = LOOKED_AT[action]
     assert row.resource == (at.params.get(looked.resource) or "")
-    assert row.scope == (VALID[action].get(looked.scope) or scope.conversation_id)
+    assert row.scope == (VALID[action].get(looked.scope) or scope.session_id)

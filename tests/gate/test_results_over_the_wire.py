@@ -109,7 +109,7 @@ class Scene:
     async def a_run(self) -> str:
         accepted = await self.house.say(thread=str(uuid.uuid4()))
         await self.house.gateway.started.get()
-        return accepted.task_id
+        return accepted.run_id
 
     async def ended(self, run_id: str) -> tuple[str, str | None]:
         """How a run ended, once it has."""
@@ -119,7 +119,7 @@ class Scene:
 
     async def log(self, run_id: str) -> Sequence[Any]:
         row = await self.house.view.find(ANN, run_id)
-        return await self.house.store.read(row.session_id, turn_id=run_id)
+        return await self.house.store.read(row.session_id, run_id=run_id)
 
     async def heard(self, run_id: str, kind: str) -> int:
         """How many facts of a run say this."""
@@ -208,7 +208,7 @@ async def test_a_repeated_result_is_heard_once_and_warned_of(scene: Scene, kind:
     with structlog.testing.capture_logs() as said:
         for _ in range(3):
             scene.runner.says(run, kind, 1, SAID[kind])
-    assert [line["event"] for line in said].count("runner.sequence_repeated") == 2
+    assert [line["action"] for line in said].count("runner.sequence_repeated") == 2
     scene.runner.says(run, "run.completed", 2, {})
     assert await scene.ended(run) == ("completed", None)
     if kind.startswith("message"):
@@ -244,7 +244,7 @@ async def test_a_gap_is_warned_of_and_the_result_is_heard(scene: Scene, kind: st
         scene.runner.says(run, kind, 5, SAID[kind])
         if kind not in TERMINAL_TYPES:
             scene.runner.says(run, "run.completed", 6, {})
-    assert [line["event"] for line in said].count("runner.sequence_gap") == 1
+    assert [line["action"] for line in said].count("runner.sequence_gap") == 1
     status, _ = await scene.ended(run)
     assert status == ("failed" if kind == "run.failed" else "completed")
     if kind in {"tool.call.started", "tool.call.completed", "state.updated", "action.requested"}:
@@ -258,7 +258,7 @@ async def test_a_type_nobody_knows_is_ignored_warned_of_and_on_record(scene: Sce
         scene.runner.says(run, "dance.started", 1, {"steps": 3})
     scene.runner.says(run, "run.completed", 2, {})
     assert await scene.ended(run) == ("completed", None)
-    assert [line["type"] for line in said if line["event"] == "runner.unknown_result"] == ["dance.started"]
+    assert [line["type"] for line in said if line["action"] == "runner.unknown_result"] == ["dance.started"]
     ignored = [row for row in await scene.house.store.audit(run_id=run) if row.action == "result.ignored"]
     assert [row.reason for row in ignored] == ["unknown type 'dance.started'"]
     assert await scene.heard(run, "dance.started") == 0

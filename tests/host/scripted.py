@@ -13,6 +13,7 @@ from typing import Any
 from paddock.compose.parts import ingress_of
 from paddock.host.agents.agents import Agents
 from paddock.host.agents.file import parse_agents
+from paddock.host.audit import Audit
 from paddock.host.automation.automations import Automations
 from paddock.host.automation.calendar import Calendars
 from paddock.host.automation.scheduler import Scheduler
@@ -21,41 +22,38 @@ from paddock.host.calls.events import Events
 from paddock.host.calls.history import History
 from paddock.host.calls.host_calls import HostCalls
 from paddock.host.calls.knowledge import KnowledgeCalls
+from paddock.host.calls.metering import Metering
 from paddock.host.calls.models import ModelCalls
 from paddock.host.calls.state import RunnerState
 from paddock.host.calls.steering import Steering
 from paddock.host.calls.storage_areas import AREA_BYTES, StorageAreas
 from paddock.host.calls.tools import ToolCalls
 from paddock.host.calls.work import CallHandler
-from paddock.host.calls.workspace_resources import WorkspaceResources
-from paddock.host.cluster.outage import Outage
 from paddock.host.conversations.attachments import UserAttachments
-from paddock.host.conversations.inbox import Inbox
-from paddock.host.conversations.thread_names import ThreadNames
-from paddock.host.keeping.audit import Audit
+from paddock.host.conversations.controls import ControlAnswer, Controls
+from paddock.host.conversations.inbox import Inbox, ThreadNames
 from paddock.host.keeping.deletion import Deletion
+from paddock.host.outage import Outage
 from paddock.host.people.approvals import Approvals
-from paddock.host.people.metering import Metering
 from paddock.host.people.principals import Principal
 from paddock.host.people.users import Users
 from paddock.host.platforms.deliveries import Deliveries
 from paddock.host.platforms.delta_stream import DeltaStream
 from paddock.host.platforms.ingress import Ingress
 from paddock.host.platforms.platforms import Platforms
-from paddock.host.runs.authority import Authority
-from paddock.host.runs.briefing import Briefing
-from paddock.host.runs.granting import Granting
+from paddock.host.runs.authority import Authority, Granting
+from paddock.host.runs.briefing import Briefing, Surroundings
 from paddock.host.runs.live_run import ResultHandling
 from paddock.host.runs.live_runs import LiveRuns
 from paddock.host.runs.lookup import RunsView
 from paddock.host.runs.outcomes import Outcomes
-from paddock.host.runs.runs import Around, Runs
+from paddock.host.runs.runs import Runs
+from paddock.host.runs.workspace_resources import WorkspaceResources
 from paddock.host.session.arrivals import Accepted, NewRun
-from paddock.host.session.controls import ControlAnswer, Controls
-from paddock.host.session.invariant_watch import Watch
-from paddock.host.session.loops import SessionLoops
+from paddock.host.session.draft import InvariantWatch
 from paddock.host.session.manager import SessionManager
-from paddock.host.session.needs import SessionNeeds
+from paddock.host.session.memory import SessionLoops
+from paddock.host.session.services import SessionServices
 from paddock.host.session.sessions import Sessions
 from paddock.host.session.word_quota import Words
 from paddock.host.streams.tails import Entry, Tails
@@ -70,14 +68,13 @@ from paddock.ports.platforms import PlatformActions, Webhooks
 from paddock.ports.tools import Tools
 from paddock.rules.access.host_only import ApiAgents
 from paddock.rules.access.limits import Rates
+from paddock.rules.access.signatures import SigningKeys
 from paddock.rules.agents.specs import PlatformSpec
-from paddock.rules.conversations.attachment_urls import SigningKeys
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-from paddock.rules.log.chain import StoredFact
+from paddock.rules.log.chain import StoredFact, restore
 from paddock.rules.rows.rows import RunRow, TranscriptRow
 from paddock.rules.run.results import Result
 from paddock.rules.session.commands import SessionTimeouts
-from paddock.rules.session.recovery import restore
 from paddock.rules.session.state import SessionState, from_bytes
 from paddock.tools import builtin
 from paddock.tools.calendar import CalendarTools
@@ -277,7 +274,7 @@ class SmallHouse:
         return await self.inbox.accept(
             NewRun(
                 principal=who,
-                thread_id=thread,
+                session_id=thread,
                 client_run_id=label,
                 body_hash=sha256(f"{text}{more}".encode()).digest(),
                 message={"id": "m", "content": text},
@@ -304,8 +301,7 @@ class SmallHouse:
 
     async def story(self, run: Accepted | RunRow, after: int = 0) -> list[Entry]:
         """Everything of a run up to its end."""
-        session, turn = (run.thread_id, run.task_id) if isinstance(run, Accepted) else (run.session_id, run.run_id)
-        follower = self.tails.follow(session, turn, after)
+        follower = self.tails.follow(run.session_id, run.run_id, after)
         entries: list[Entry] = []
         while not entries or entries[-1].fact.kind not in TERMINAL:
             news = await follower.next(30)
@@ -315,7 +311,7 @@ class SmallHouse:
         return entries
 
     async def run(self, accepted: Accepted) -> RunRow:
-        found = await self.store.run(accepted.task_id)
+        found = await self.store.run(accepted.run_id)
         assert found is not None
         return found
 
@@ -344,7 +340,7 @@ async def small_house(
     own_tools: Tools | None = None,
     timeouts: SessionTimeouts | None = None,
     held: Callable[[], bool] | None = None,  # whether it may count on its lease; None: it has none
-    around: Around | None = None,
+    surroundings: Surroundings | None = None,
     tokens: bool = False,
 ) -> AsyncGenerator[SmallHouse]:
     store = store or QuickStore()
@@ -358,7 +354,7 @@ async def small_house(
         tasks.add(task)
         return task
 
-    watch = Watch(every=1)
+    watch = InvariantWatch(every=1)
     loops = SessionLoops()
     tails = Tails(store, None, loops.works_on)
     audit = Audit(store, spawn)
@@ -383,7 +379,7 @@ async def small_house(
         **Steering(store, live).work,
         **History(store).work,
         **RunnerState(store).work,
-        **ModelCalls(models, Metering(models, note=audit.soon, clock=now), clock=now).work,
+        **ModelCalls(models, Metering(models, note=audit.soon, clock=now)).work,
         **ToolCalls(tools, records=store, outcomes=outcomes, clock=now, artifacts=artifacts).work,
         **events.work,
         **artifacts.work,
@@ -407,27 +403,29 @@ async def small_house(
     runs = Runs(
         gateway=gateway,
         granting=granting,
-        briefing=Briefing(store, outage, host_version="test"),
+        briefing=Briefing(store, outage, host_version="test", surroundings=surroundings),
         live=live,
         handling=handling,
-        around=around,
         timeouts=timeouts,
     )
-    needs = SessionNeeds(
+    services = SessionServices(
         log=store,
         outage=outage,
         tails=tails,
         words=Words(store, spawn=spawn),
         audit=audit,
+        authorise=runs.granting.authorise,
         performer=runs,
-        manager=SessionManager(records=store, agents=known, readiness=runs, clock=now, spawn=spawn, timeouts=timeouts),
+        manager=SessionManager(
+            records=store, agents=known, readiness=runs.authority, clock=now, spawn=spawn, timeouts=timeouts
+        ),
         agents=known,
         clock=now,
         spawn=spawn,
         deliveries_wait=deliveries.wake,
         watch=watch,
     )
-    sessions = Sessions(store, loops, needs, timeouts=timeouts)
+    sessions = Sessions(store, loops, services, timeouts=timeouts)
     inbox = Inbox(sessions=sessions, runs=runs, agents=known, records=store, clock=now)
     scheduler = Scheduler(store, inbox, agents=known, clock=now, tokens=tokens)
     async with opened(store):

@@ -55,7 +55,7 @@ mcp_servers:
         ("defualt_agent: a\nagents:\n  a: {runner: 'plugin:x/a/default'}\n", "did you mean default_agent?"),
         (
             "agents:\n  a: {runner: 'plugin:x/a/default'}\n  a: {runner: 'plugin:x/b/default'}\n",
-            "line 3: a stands twice",
+            "line 3: a is written twice",
         ),
         ("agents:\n  'a b': {runner: 'plugin:x/a/default'}\n", "no name for an agent"),
         ("agents:\n  '': {runner: 'plugin:x/a/default'}\n", "no name for an agent"),
@@ -165,7 +165,7 @@ async def test_a_run_keeps_its_grant_when_the_file_takes_it_away() -> None:
         run.say("run.completed")
         again = await house.say(thread="t")
         await house.gateway.next()
-        live = house.runs.live.find(again.task_id)
+        live = house.runs.live.find(again.run_id)
         assert live is not None
         assert "history.page" not in live.grant.actions
 
@@ -185,7 +185,7 @@ async def test_a_secret_reaches_the_runner_and_no_record(tmp_path: Path, monkeyp
         accepted = await house.say(thread="t")
         run = await house.gateway.next()
         assert run.context["config"] == {"a": "from-the-environment", "b": ["from-the-file"]}
-        kept = [str(await house.store.audit()), str(await house.store.run(accepted.task_id))]
+        kept = [str(await house.store.audit()), str(await house.store.run(accepted.run_id))]
         kept += [str(fact) for fact in await house.store.read("t")]
         assert not [text for text in kept if "from-the" in text]
         monkeypatch.delenv("PADDOCK_TEST_KEY")
@@ -229,7 +229,7 @@ async def test_a_file_of_the_settings_is_told_and_read_by_whoever_was_granted_it
         run = await house.gateway.next()
         [told] = run.context["resources"]["files"]
         assert (told["file_name"], told["mime_type"], told["source"]) == ("tone.md", "text/markdown", "config")
-        live = house.runs.live.find(accepted.task_id)
+        live = house.runs.live.find(accepted.run_id)
         assert live is not None
         assert live.grant.files == {told["file_id"]}
         found = await files.raw(live.grant, told["file_id"])

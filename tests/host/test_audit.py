@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from paddock.host.keeping.audit import Audit
+from paddock.host.audit import Audit
 from paddock.rules.rows.rows import AuditRow
 from stores import QuickStore
 

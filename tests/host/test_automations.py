@@ -182,7 +182,7 @@ async def test_a_job_can_be_run_by_hand_and_its_schedule_stays() -> None:
         job = await a_job(house, enabled=False)
         accepted = await house.automations.fire(ANN, job.row.job_id)
         run = await house.gateway.next()
-        assert run.run_id == accepted.task_id
+        assert run.run_id == accepted.run_id
         await finish(run)
         assert await results(house, job) == [("manual", clock.now)]
         after = await house.store.automation(job.row.job_id)

@@ -8,15 +8,14 @@ import pytest
 
 from grants import a_grant
 from host.test_models import ALL, SlowModel, asking
-from paddock.host.calls.embeddings import Embeddings
+from paddock.host.calls.knowledge import Embeddings
+from paddock.host.calls.metering import Budgets, Metering
 from paddock.host.calls.models import ModelCalls
-from paddock.host.people.budgets import Budgets
-from paddock.host.people.metering import Metering
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports.models import Prices
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.model_usage import DAY, Budget, Payer
+from paddock.rules.people import DAY, Budget, Payer
 from paddock.rules.rows.calls import ModelUsageRow
 from paddock.rules.values import replace
 from stores import QuickStore, opened
@@ -59,7 +58,7 @@ class Room:
             clock=time.time,
         )
         metering = Metering(catalog, note=self.rows.append, clock=lambda: self.now, budgets=budgets)
-        self.calls = ModelCalls(catalog, metering, clock=lambda: self.now)
+        self.calls = ModelCalls(catalog, metering)
         self.embed = Embeddings(catalog, metering)
 
     async def ask(self, user_id: str = "ann", model: str = "demo") -> Any:

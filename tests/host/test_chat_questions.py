@@ -83,11 +83,11 @@ async def test_a_question_is_delivered_with_its_choices_and_the_one_taken_reache
         await house.story(accepted)
         await deliver(house)
         assert receiver.got[-1]["text"] == "deleted"
-        assert (await come(house, chosen(interaction_id="q1", action_id="approve"))).task_id == accepted.task_id
+        assert (await come(house, chosen(interaction_id="q1", action_id="approve"))).run_id == accepted.run_id
         code, says = await refused(house, chosen("e3", interaction_id="q1", action_id="approve"))
         assert (code, says.split(";")[0]) == (
             ErrorCode.CONFLICT,
-            "nothing that is asked in this conversation is still open",
+            "no question is open in this conversation",
         )
 
 
@@ -191,8 +191,8 @@ async def test_who_takes_over_asks_whoever_was_there_before() -> None:
         run = await house.gateway.next()
         run.say("action.requested", action="session.handover", payload={"target_agent_id": "two", "reason": "x"})
         run.say("run.completed")
-        prompt = await house.until(first.thread_id, "CONTROL:HANDOVER_UI_PROMPT")
-        await house.control("HANDOVER_CONFIRM", thread=first.thread_id, who=CHAT_USER, tx_id=prompt.tx_id)
+        prompt = await house.until(first.session_id, "CONTROL:HANDOVER_UI_PROMPT")
+        await house.control("HANDOVER_CONFIRM", thread=first.session_id, who=CHAT_USER, tx_id=prompt.tx_id)
         second = await house.gateway.next()
         second.say("run.completed", interrupts=[DELETE])
         row = await house.store.run(second.run_id)

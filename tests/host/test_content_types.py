@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from paddock.host.calls.content_types import HEAD_BYTES, content_type
+from paddock.rules.content_types import HEAD_BYTES, content_type
 
 OFFICE = "application/vnd.openxmlformats-officedocument"
 

@@ -7,7 +7,7 @@ import pytest
 
 from host.scripted import ScriptedGateway, small_house
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.events import MEMBER_JOINED, SCHEDULE, RunEvent
+from paddock.rules.log.payloads import MEMBER_JOINED, SCHEDULE, RunEvent
 from paddock_sdk.protocol.run_context import AgentRunContext
 from stores import QuickStore
 
@@ -43,7 +43,7 @@ async def test_an_event_goes_to_the_one_agent_that_answers_it() -> None:
         )
         assert read.conversation is not None
         assert (read.conversation.bot_id, read.conversation.thread_id) == ("greeter", "topic")
-        live = house.runs.live.find(accepted.task_id)
+        live = house.runs.live.find(accepted.run_id)
         assert live is not None
         scope = live.grant.scope
         assert (scope.actor_id, scope.subject_type, scope.subject_id, scope.subthread_id) == (

@@ -8,8 +8,7 @@ import pytest
 
 from http_api.facts import delta, stored
 from paddock.bus.in_process import InProcessBus, Meeting
-from paddock.host.streams.followed import MAX_SAID, SAID_SECONDS, Followed, Follows, all_of
-from paddock.host.streams.live import Live
+from paddock.host.streams.live import MAX_SAID, SAID_SECONDS, Followed, Follows, Live, all_of
 from paddock.host.streams.tails import Tails
 from paddock.rules.errors import StorageUnavailableError
 from stores import QuickStore
@@ -162,7 +161,7 @@ async def test_who_follows_a_word_too_long_to_say_follows_everything(two: tuple[
     assert not here.live.wanted("any")
 
 
-async def test_who_follows_waits_while_the_log_cannot_be_read(two: tuple[Host, Host]) -> None:
+async def test_who_follows_waits_while_the_log_cannot_be_read(two: tuple[Host, Host], store: QuickStore) -> None:
     here, _ = two
     here.live.patience = lambda quiet: 0.01
     follower = here.tails.follow("s", None, 0)
@@ -170,7 +169,7 @@ async def test_who_follows_waits_while_the_log_cannot_be_read(two: tuple[Host, H
     facts = stored(delta("m", "hello", opens=True), delta("m", " you", opens=False))
     here.tails.publish("s", facts[:1])
     assert await follower.next(0.05)
-    log, looks = here.tails._log, 0
+    looks = 0
 
     async def away(*_: object, **__: object) -> None:
         nonlocal looks
@@ -178,7 +177,7 @@ async def test_who_follows_waits_while_the_log_cannot_be_read(two: tuple[Host, H
         raise StorageUnavailableError("away")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log, "read", away)
+        patch.setattr(store, "read", away)
         assert await follower.next(0.1) == []
     assert looks
     here.tails.publish("s", facts[1:])

@@ -8,8 +8,8 @@ import pytest
 
 from host.scripted import CountingStore, SmallHouse, small_house
 from host.still_loop import StillLoop
-from paddock.host.keeping.audit import FLUSH_SECONDS, Audit
-from paddock.host.session.loop import PIECE_SECONDS, QUIET_SECONDS
+from paddock.host.audit import FLUSH_SECONDS, Audit
+from paddock.host.session.arrivals import PIECE_SECONDS, QUIET_SECONDS
 from paddock.rules.rows.rows import AuditRow, NotedRow
 
 pytestmark = pytest.mark.usefixtures("no_threads")
@@ -49,7 +49,7 @@ def test_words_that_stay_alone_are_shown_after_two_milliseconds(after_the_ack: f
     async def story(house: SmallHouse, _store: CountingStore) -> None:
         thread = str(uuid.uuid4())
         accepted = await house.say("hello", thread=thread)
-        follower = house.tails.follow(thread, accepted.task_id, 0)
+        follower = house.tails.follow(thread, accepted.run_id, 0)
         run = await house.gateway.next()
         await asyncio.sleep(after_the_ack)
         said_at = asyncio.get_running_loop().time()
@@ -66,7 +66,7 @@ def test_words_behind_an_ack_that_has_waited_nearly_long_enough_go_with_it() -> 
     async def story(house: SmallHouse, store: CountingStore) -> None:
         thread = str(uuid.uuid4())
         accepted = await house.say("hello", thread=thread)
-        follower = house.tails.follow(thread, accepted.task_id, 0)
+        follower = house.tails.follow(thread, accepted.run_id, 0)
         said_at = asyncio.get_running_loop().time()
         run = await house.gateway.next()
         await asyncio.sleep(QUIET_SECONDS - PIECE_SECONDS / 4)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 def a_grant(history_scope: Any = "conversation", workspace: str = "workspace") -> Grant:
     scope = RunScope("run-1", workspace, "ann", "agent", SESSION)
     actions = frozenset({"history.page", "history.search"})
-    return Grant(scope, "r", actions, frozenset(), frozenset(), 1e12, history_scope=history_scope)
+    return Grant("r", actions, frozenset(), frozenset(), history_scope=history_scope, scope=scope, deadline_at=1e12)
 
 
 async def fill(store: Store, items: Sequence[TranscriptRow], session_id: str = SESSION) -> None:

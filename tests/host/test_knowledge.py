@@ -10,7 +10,7 @@ from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.rules.access.permissions import Grant, RunScope
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.model_usage import Payer
+from paddock.rules.people import Payer
 from paddock.storage.chosen import knowledge_in
 from paddock_sdk.protocol.host_calls import KnowledgeRetrieveParams
 from stores import QuickStore
@@ -30,7 +30,7 @@ async def some_bases(store: QuickStore, workspace: str = "default") -> Bases:
 
 def a_grant(workspace: str = "default") -> Grant:
     scope = RunScope("r", workspace, "ann", "agent", "c")
-    return Grant(scope, "p", frozenset({"knowledge.retrieve"}), frozenset(), frozenset(), 1e12)
+    return Grant("p", frozenset({"knowledge.retrieve"}), frozenset(), frozenset(), scope=scope, deadline_at=1e12)
 
 
 async def retrieve(bases: Bases, grant: Grant, **asked: Any) -> Any:

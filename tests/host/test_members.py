@@ -1,5 +1,6 @@
 """Who is in a conversation: invited, mentioned, switched to, removed; kept through a restart. The loop is real."""
 
+import asyncio
 import uuid
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from host.scripted import ANN, BOB, ScriptedGateway, SmallHouse, assert_folds, small_house
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.session.recovery import restore
+from paddock.rules.log.chain import restore
 from paddock.rules.session.state import SessionState, from_bytes
 from stores import QuickStore
 
@@ -30,7 +31,10 @@ async def a_turn(house: SmallHouse, thread: str, text: str = "hi", **more: Any) 
 
 
 async def state_of(house: SmallHouse, thread: str) -> SessionState:
-    return (await house.sessions.open(thread)).state
+    session = await house.sessions.open(thread)
+    while not session.at_rest:  # what readers find in the log may still be on its way into the state
+        await asyncio.sleep(0)
+    return session.state
 
 
 async def test_an_invited_agent_joins_when_the_manager_has_said_so() -> None:
@@ -205,7 +209,7 @@ async def test_a_request_to_the_manager_that_was_not_answered_is_made_again_afte
     thread, store = a_thread(), QuickStore()
     async with small_house(store) as house:
         await a_turn(house, thread)
-        house.sessions.needs.manager.perform = lambda *_: None  # type: ignore[method-assign] - the host dies before it answers
+        house.sessions.services.manager.perform = lambda *_: None  # type: ignore[method-assign] - the host dies before it answers
         await house.control("INVITE_AGENT", thread=thread, agent_id="two")
     async with small_house(store) as house:
         await house.sessions.recover("host_restarted", "restarted")

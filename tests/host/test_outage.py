@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-import paddock.host.cluster.outage as outage_module
+import paddock.host.outage as outage_module
 import paddock.host.session.sessions as sessions_module
 from host.calling import encoded
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
 from host.test_when_things_break import HERE, a_thread, brought_back, ended, until
-from paddock.host.cluster.outage import Outage
-from paddock.host.session.arrivals import Accepted
+from paddock.host.outage import Outage
+from paddock.host.session.arrivals import Accepted, Arrival
+from paddock.host.session.loop import SessionLoop
 from paddock.ports import Batch
-from paddock.rules.cluster.leases import SURE_SECONDS
+from paddock.rules.cluster import SURE_SECONDS
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.session.messages import CloseRequested
+from paddock.rules.session.messages import CloseRequested, RunFailed
 from stores import QuickStore, reached_otherwise
 
 pytestmark = pytest.mark.anyio
@@ -35,8 +36,12 @@ class AwayStore(QuickStore):
         """Whether it goes away just when the next append is on record, before it can say so."""
         self.goes_when_read = False
         self.tried = 0
+        """How often something was to be done with it while it was away, and was refused."""
+        self.looked_at = 0
+        """How often somebody looked whether it was back."""
 
     def healthy(self) -> bool:
+        self.looked_at += self.away
         return super().healthy() and not self.away
 
     async def append(self, batch: Batch) -> None:
@@ -161,7 +166,7 @@ async def test_input_whose_outcome_was_unknown_is_refused_soon_and_asked_again_h
         at_runner.say("run.completed")
         later = await house.gateway.next()
         later.say("run.completed")
-        assert later.run_id == second.task_id
+        assert later.run_id == second.run_id
         assert await ended(house, first) == await ended(house, second) == ("completed", None)
 
 
@@ -191,14 +196,14 @@ async def test_a_cancel_waits_for_the_store_and_ends_the_run() -> None:
         assert await ended(house, accepted) == ("cancelled", "cancelled")
 
 
-async def test_a_deadline_that_passes_meanwhile_ends_the_run() -> None:
-    store, thread = AwayStore(), a_thread()
+async def test_a_deadline_that_passes_meanwhile_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, thread, arrived, post = AwayStore(), a_thread(), list[Arrival](), SessionLoop.post
+    monkeypatch.setattr(SessionLoop, "post", lambda loop, arrival: (arrived.append(arrival), post(loop, arrival)))
     async with leased(store, agents=IMPATIENT) as house:
         accepted, at_runner = await begun(house, thread)
         store.away = True
         at_runner.delta("1 ")
-        session = await house.sessions.open(thread)
-        await until(lambda: session._settling and session._waiting)  # the deadline's message waits
+        await until(lambda: any(isinstance(arrival, RunFailed) for arrival in arrived))
         store.away = False
         assert await ended(house, accepted) == ("failed", "deadline_exceeded")
 
@@ -258,16 +263,14 @@ async def test_a_host_that_is_declared_gone_meanwhile_gives_up_what_waits(moment
         run, session = await house.run(accepted), await house.sessions.open(thread)
         store.away = True
         cancel = asyncio.create_task(house.inbox.cancel(run, ANN))
-        await until(lambda: session._settling)
-        settling = session._settling
-        assert settling is not None
+        await until(lambda: session.waits_for_store)
         if moment == "while it waits":
             await asyncio.sleep(0)
         house.sessions.drop_all(leaving=True)
         with pytest.raises(HostError):
             await asyncio.wait_for(cancel, 5)
         await until(lambda: at_runner.forced)
-        await until(settling.done, SURE_SECONDS / 2)
+        await until(lambda: not session.waits_for_store, SURE_SECONDS / 2)
         store.away = False
 
 
@@ -291,7 +294,7 @@ async def test_a_host_call_that_comes_meanwhile_waits_and_is_done() -> None:
         store.away = True
         asked = {"run_id": at_runner.run_id, "scope": "conversation", "key": "k", "value": 1}
         call = asyncio.create_task(house.calls(HERE, "state.set", asked, 10))
-        await asyncio.sleep(0.05)
+        await until(lambda: store.looked_at > 2)
         assert not call.done()
         store.away = False
         await asyncio.wait_for(call, 5)

@@ -31,6 +31,8 @@ class Store(QuickStore):
     def __init__(self) -> None:
         super().__init__()
         self.away = False
+        self.refused = asyncio.Event()
+        """Set as soon as something was to be written while it is away."""
         self.silent: Callable[[Sequence[Any]], bool] = lambda _rows: False
 
     def healthy(self) -> bool:
@@ -38,6 +40,7 @@ class Store(QuickStore):
 
     async def write(self, rows: Sequence[Any]) -> None:
         if self.away:
+            self.refused.set()
             raise StorageUnavailableError("the disk is full")
         await super().write(rows)
         if self.silent(rows):
@@ -115,7 +118,7 @@ async def test_a_result_is_handed_on_when_the_store_is_back_in_time(scene: Scene
     await scene.tool.begun.wait()
     scene.store.away = True
     scene.tool.may_end.set()
-    await asyncio.sleep(0.05)
+    await asyncio.wait_for(scene.store.refused.wait(), 30)
     assert not calling.done()
     scene.store.away = False
     assert (await calling)["result"] == "booked"
@@ -125,7 +128,12 @@ async def test_a_result_is_handed_on_when_the_store_is_back_in_time(scene: Scene
 async def test_a_store_that_stays_away_makes_the_outcome_unknown_and_it_is_recorded_when_it_is_back(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paddock.host.calls.tools.WAIT_SECONDS", 0.05)
+    record = room.Outcomes.record
+
+    async def impatient(self: room.Outcomes, workspace_id: str, rows: Sequence[Any], *, seconds: float | None) -> bool:
+        return await record(self, workspace_id, rows, seconds=seconds and 0.05)
+
+    monkeypatch.setattr(room.Outcomes, "record", impatient)
     calling = scene.book()
     await scene.tool.begun.wait()
     scene.store.away = True
@@ -149,7 +157,7 @@ async def test_a_call_that_is_given_up_while_the_store_is_away_is_unknown_when_i
     await scene.tool.begun.wait()
     scene.store.away = True
     calling.cancel()
-    await asyncio.sleep(0.05)
+    await asyncio.wait_for(scene.store.refused.wait(), 30)
     scene.store.away = False
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(calling, 30)
@@ -243,7 +251,7 @@ async def test_a_platform_action_is_done_on_record_when_the_store_is_back() -> N
                 await asyncio.sleep(0.01)
         store.away = True
         platform.may_go_on.set()
-        await asyncio.sleep(0.05)
+        await asyncio.wait_for(store.refused.wait(), 30)
         store.away = False
         assert (await asyncio.wait_for(deciding, 30)).outcome(0) == "done"
         assert len(platform.done) == 1

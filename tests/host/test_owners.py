@@ -9,18 +9,16 @@ import msgspec
 import pytest
 
 from paddock.bus.in_process import InProcessBus, Meeting
-from paddock.host.cluster import answering as room
 from paddock.host.cluster import forwarding
-from paddock.host.cluster.answering import Answering, RequestHandlers
-from paddock.host.cluster.forwarding import ClusterLink, Forwarding
+from paddock.host.cluster.forwarding import Answering, ClusterLink, Forwarding, RequestHandlers
 from paddock.host.cluster.remote_requests import (
     AcceptRun,
     CancelTheRun,
     Control,
+    Done,
     ForgetFiles,
     ForgetThread,
     LetIn,
-    NothingToTell,
     RemoteRequest,
     packed,
     unpacked,
@@ -30,8 +28,8 @@ from paddock.host.session.arrivals import NewRun
 from paddock.host.streams.live import Live
 from paddock.ports.hosts import Hosts, PendingRequest
 from paddock.rules.errors import OwnedElsewhereError
+from paddock.rules.log.payloads import RunEvent
 from paddock.rules.rows.rows import AuditRow, SessionRow
-from paddock.rules.run.events import RunEvent
 
 ANN = Principal("w", "ann", "admin")
 ROW = AuditRow(1.5, "w", "user:ann", "a", "r", "s", "allowed", "because")
@@ -131,14 +129,14 @@ async def test_more_errands_than_are_done_at_once_wait_for_each_other_and_not_fo
 ) -> None:
     for seconds in ("LOOK_SECONDS", "LOOK_OFTEN"):
         monkeypatch.setattr(forwarding, seconds, 600.0)
-    asked = Asked(*[packed(CancelTheRun(f"run-{number}", ANN)) for number in range(3 * room.AT_ONCE)])
+    asked = Asked(*[packed(CancelTheRun(f"run-{number}", ANN)) for number in range(3 * forwarding.AT_ONCE)])
     done = list[str]()
 
-    async def cancel(request: CancelTheRun) -> NothingToTell:
+    async def cancel(request: CancelTheRun) -> Done:
         done.append(request.run_id)
-        return NothingToTell()
+        return Done()
 
     answering = asyncio.create_task(answering_of(asked, {CancelTheRun: cancel}).keep_answering())
     await asked.all_answered()
     answering.cancel()
-    assert sorted(done) == sorted(f"run-{number}" for number in range(3 * room.AT_ONCE))
+    assert sorted(done) == sorted(f"run-{number}" for number in range(3 * forwarding.AT_ONCE))

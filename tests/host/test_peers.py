@@ -12,13 +12,12 @@ import pytest
 from contracts.builders import Owner, a_run, said
 from paddock.bus.in_process import InProcessBus, Meeting
 from paddock.host.cluster import peers as room
-from paddock.host.cluster.answering import Answering
-from paddock.host.cluster.forwarding import ClusterLink, Forwarding
+from paddock.host.cluster.forwarding import Answering, ClusterLink, Forwarding
 from paddock.host.cluster.membership import Membership
 from paddock.host.cluster.peers import Chore, Followers, Peers
 from paddock.host.session.sessions import Sessions
 from paddock.host.streams.live import Live
-from paddock.rules.cluster.leases import BEAT_SECONDS, LEASE_SECONDS, LOST
+from paddock.rules.cluster import BEAT_SECONDS, LEASE_SECONDS, LOST
 from paddock.rules.rows.rows import AgentRow, AuditRow
 from paddock.storage.postgres import PostgresStore
 from postgres_server import a_database

@@ -10,7 +10,7 @@ from host.test_platforms import CHAT_USER, Receiver, a_house, an_event, come, de
 from images.pictures import picture
 from paddock.host.people.principals import Principal
 from paddock.ports.platforms import Posted
-from paddock.rules.conversations.attachment_urls import taken_apart
+from paddock.rules.conversations.attachments import taken_apart
 from paddock.rules.errors import ErrorCode, HostError
 
 pytestmark = pytest.mark.anyio
@@ -33,11 +33,11 @@ async def test_a_file_that_comes_inline_is_kept_and_reaches_the_runner_as_an_att
         assert (file["mime_type"], file["name"], run.context["input"]["text"]) == ("image/png", "cat.png", "look")
         row = await house.store.artifact(file["artifact_id"])
         assert row is not None
-        assert (row.conversation_id, row.user_id, row.source) == (accepted.thread_id, "chat", "platform")
-        [item] = await house.store.transcript(accepted.thread_id)
+        assert (row.conversation_id, row.user_id, row.source) == (accepted.session_id, "chat", "platform")
+        [item] = await house.store.transcript(accepted.session_id)
         assert b"cat.png" in item.content_json
         assert INLINE["content"].encode() not in item.content_json
-        assert (await come(house, with_files(INLINE))).task_id == accepted.task_id
+        assert (await come(house, with_files(INLINE))).run_id == accepted.run_id
         kept = [one for one in await house.store.audit(limit=100) if one.action == "attachment.upload"]
         assert len(kept) == 1
         run.say("run.completed")

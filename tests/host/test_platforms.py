@@ -21,9 +21,9 @@ from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import Accepted
 from paddock.ports import Store
 from paddock.ports.platforms import Posted
+from paddock.rules.access.signatures import is_signed_webhook
 from paddock.rules.agents.specs import PlatformSpec
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.platforms.webhook_signatures import is_signed
 from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +43,7 @@ class Receiver:
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float) -> Posted:
-        assert is_signed(SECRET.encode(), headers, body)
+        assert is_signed_webhook(SECRET.encode(), headers, body)
         self.got.append({**json.loads(body), "webhook-id": headers["webhook-id"]})
         self.news.set()
         return self.answers.pop(0) if self.answers else Posted(200)
@@ -108,7 +108,7 @@ async def test_a_message_of_a_platform_is_answered_there() -> None:
         [told] = receiver.got
         assert (told["type"], told["text"], told["part"], told["parts"]) == ("message.completed", "hi there", 1, 1)
         assert told["reply_target"] == {"conversation_id": "room", "event_id": "e1"}
-        assert told["run_id"] == accepted.task_id
+        assert told["run_id"] == accepted.run_id
         assert told["webhook-id"] == told["delivery_id"]
         [row] = await house.store.deliveries("default")
         assert (row.status, row.attempts) == ("delivered", 1)
@@ -118,7 +118,7 @@ async def test_an_event_is_accepted_once_also_when_it_comes_twice_at_once() -> N
     async with a_house(Receiver()) as house:
         both = await asyncio.gather(come(house, an_event()), come(house, an_event()))
         again = await come(house, an_event())
-        assert len({one.task_id for one in (*both, again)}) == 1
+        assert len({one.run_id for one in (*both, again)}) == 1
         await answer(house, "x")
         assert house.gateway.started.empty()
         with pytest.raises(HostError) as refused:
@@ -204,7 +204,7 @@ async def hands_over(house: SmallHouse) -> str:
     run.message("That is for two.")
     run.say("run.completed")
     await house.story(accepted)
-    return str((await house.until(accepted.thread_id, "CONTROL:HANDOVER_UI_PROMPT")).tx_id)
+    return str((await house.until(accepted.session_id, "CONTROL:HANDOVER_UI_PROMPT")).tx_id)
 
 
 @pytest.mark.parametrize("between", ["a restart", "words from elsewhere"])
@@ -328,13 +328,13 @@ async def test_a_run_that_was_stopped_is_said_after_what_it_had_said() -> None:
         accepted = await come(house, an_event())
         run = await house.gateway.next()
         run.message("first of all")
-        await house.until(accepted.thread_id, "AGENT_OUTPUT:MESSAGE")
-        await house.control("CANCEL", thread=accepted.thread_id, who=CHAT_USER)
+        await house.until(accepted.session_id, "AGENT_OUTPUT:MESSAGE")
+        await house.control("CANCEL", thread=accepted.session_id, who=CHAT_USER)
         await house.story(accepted)
         await deliver(house)
         assert [(one["type"], one["run_id"]) for one in receiver.got] == [
-            ("message.completed", accepted.task_id),
-            ("run.cancelled", accepted.task_id),
+            ("message.completed", accepted.run_id),
+            ("run.cancelled", accepted.run_id),
         ]
 
 

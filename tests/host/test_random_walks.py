@@ -26,15 +26,15 @@ from hypothesis.stateful import (
 
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
 from host.still_loop import StillLoop
-from paddock.host.session import draft_facts
+from paddock.host.session import arrivals, draft
 from paddock.host.session.loop import SessionLoop
 from paddock.rules.errors import HostError
+from paddock.rules.log.chain import recalled
 from paddock.rules.session.bus import FROM_PEOPLE
 from paddock.rules.session.commands import EndRun
 from paddock.rules.session.decide import decide, step
 from paddock.rules.session.facts import Fact
 from paddock.rules.session.messages import AckTimedOut, CancelTimedOut, ConfirmTimedOut, ManagerTimedOut, Message
-from paddock.rules.session.recovery import recalled
 from paddock.rules.session.state import SessionState
 from stores import QuickStore
 
@@ -48,6 +48,12 @@ POLICIES = ["queue", "steer", "interrupt", "reject"]
 OFTEN = ["CANCEL", "HANDOVER_CONFIRM", "SESSION_OPEN"]
 WISHES = sorted([*FROM_PEOPLE, *OFTEN])
 NAMES = st.sampled_from(["one", "two"])
+
+
+@pytest.fixture
+def nothing_waits_for_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    for patience in ("QUIET_SECONDS", "PIECE_SECONDS"):
+        monkeypatch.setattr(arrivals, patience, 0.0)
 
 
 class Session:
@@ -89,12 +95,10 @@ class Session:
             while True:
                 await asyncio.sleep(0.0001)
                 loop = await self.loop()
-                if loop._quiet is not None:
-                    loop._wake()
                 while not self.gateway.started.empty():
                     self.runs.append(self.gateway.started.get_nowait())
                 asked = any(found.waiting == "MANAGER" for found in loop.state.transactions)
-                if not loop._working and not loop._waiting and not asked:
+                if loop.at_rest and not asked:
                     return
 
     async def agree(self) -> None:
@@ -122,8 +126,8 @@ class Walk(RuleBasedStateMachine):
     @initialize(one=st.sampled_from(POLICIES), two=st.sampled_from(POLICIES))
     def begin(self, one: str, two: str) -> None:
         self.events = StillLoop()
-        self._decide = draft_facts.decide
-        draft_facts.decide = self._overheard
+        self._decide = draft.decide
+        draft.decide = self._overheard
         self.session = self.run(self._enter((one, two)))
 
     async def _enter(self, policies: tuple[str, str]) -> Session:
@@ -148,7 +152,7 @@ class Walk(RuleBasedStateMachine):
         try:
             self.run(self._end())
         finally:
-            draft_facts.decide = self._decide
+            draft.decide = self._decide
             self.events.close()
 
     async def _end(self) -> None:
@@ -249,7 +253,7 @@ SHORT = settings(
 )
 
 
-@pytest.mark.usefixtures("no_threads")
+@pytest.mark.usefixtures("no_threads", "nothing_waits_for_company")
 @pytest.mark.timeout(300)
 def test_the_loop_and_the_machine_agree_step_by_step() -> None:
     run_state_machine_as_test(Walk, settings=SHORT)
@@ -257,7 +261,7 @@ def test_the_loop_and_the_machine_agree_step_by_step() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("no_threads")
+@pytest.mark.usefixtures("no_threads", "nothing_waits_for_company")
 @pytest.mark.timeout(3600)
 def test_the_loop_and_the_machine_agree_over_two_thousand_long_walks() -> None:
     run_state_machine_as_test(Walk, settings=settings(SHORT, max_examples=2_000))
@@ -299,7 +303,7 @@ async def race(house: SmallHouse, chance: random.Random) -> str:
     kinds = [entry.fact.kind for entry in await house.story(accepted)]
     answering.cancel()
     ended = [kind for kind in kinds if kind in {"AGENT_OUTPUT:FINAL", "EVENT:CANCELED"}]
-    later = [fact.kind for fact in await house.store.read(thread, turn_id=accepted.task_id)]
+    later = [fact.kind for fact in await house.store.read(thread, run_id=accepted.run_id)]
     assert len(ended) == 1, (kinds, ended)
     assert later.index(ended[0]) == len(later) - 1, later
     row = await house.run(accepted)

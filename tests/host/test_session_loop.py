@@ -81,7 +81,7 @@ async def test_the_answer_and_the_question_are_in_the_transcript_whether_streame
     async with small_house() as house:
         accepted = await house.say("one", thread=thread)
         run = await house.gateway.next()
-        follower = house.tails.follow(thread, accepted.task_id, 0)
+        follower = house.tails.follow(thread, accepted.run_id, 0)
         run.delta("a")
         while not any(entry.fact.is_delta for entry in await follower.next(2)):
             pass
@@ -97,7 +97,7 @@ async def test_pieces_are_gone_from_the_log_once_the_message_is_whole_and_the_ch
     async with small_house() as house:
         accepted = await house.say(thread=thread)
         run = await house.gateway.next()
-        follower = house.tails.follow(thread, accepted.task_id, 0)
+        follower = house.tails.follow(thread, accepted.run_id, 0)
         for piece in ("x", "y", "z"):
             run.delta(piece)
             while not any(entry.fact.is_delta for entry in await follower.next(2)):
@@ -108,7 +108,7 @@ async def test_pieces_are_gone_from_the_log_once_the_message_is_whole_and_the_ch
         stored = await house.store.read(thread)
         assert not any(fact.is_delta for fact in stored)
         assert verify(sorted(stored, key=lambda fact: fact.seq)) is None
-        house.tails._tails.clear()
+        house.tails.forget(thread)
         replayed = await house.story(accepted, after=accepted.first_seq - 1)
         assert [(entry.fact.seq, entry.fact.kind) for entry in replayed] == [
             (entry.fact.seq, entry.fact.kind) for entry in live
@@ -142,7 +142,7 @@ async def test_a_foreign_thread_looks_like_an_unknown_one() -> None:
         with pytest.raises(HostError) as refused:
             await house.say(thread=thread, who=BOB)
         with pytest.raises(HostError) as unseen:
-            await house.view.find(BOB, accepted.task_id)
+            await house.view.find(BOB, accepted.run_id)
         assert refused.value.code is unseen.value.code is ErrorCode.NOT_FOUND
 
 
@@ -157,7 +157,7 @@ async def test_a_second_message_waits_its_turn_and_is_answered_after_the_first()
         run.say("run.completed")
         await house.story(first)
         later = await house.gateway.next()
-        assert later.run_id == second.task_id
+        assert later.run_id == second.run_id
         assert later.context["context"]["has_history_before"]
         later.say("run.completed")
         await house.story(second)
@@ -190,11 +190,11 @@ async def test_nothing_a_runner_says_after_its_end_is_recorded() -> None:
         await house.story(accepted)
         run.delta("late")
         run.say("run.failed", code="x", message="y")
-        again = await house.say(thread=accepted.thread_id)
-        assert (await house.gateway.next()).run_id == again.task_id
-        facts = await house.store.read(accepted.thread_id, turn_id=accepted.task_id)
+        again = await house.say(thread=accepted.session_id)
+        assert (await house.gateway.next()).run_id == again.run_id
+        facts = await house.store.read(accepted.session_id, run_id=accepted.run_id)
         assert facts[-1].kind == "AGENT_OUTPUT:FINAL"
-        assert any(row.action == "output.dropped" for row in await house.store.audit(run_id=accepted.task_id))
+        assert any(row.action == "output.dropped" for row in await house.store.audit(run_id=accepted.run_id))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ async def test_a_result_type_from_the_future_is_ignored_and_noted() -> None:
         run.say("run.completed")
         await house.story(accepted)
         assert (await house.run(accepted)).status == "completed"
-        assert any(row.action == "result.ignored" for row in await house.store.audit(run_id=accepted.task_id))
+        assert any(row.action == "result.ignored" for row in await house.store.audit(run_id=accepted.run_id))
 
 
 async def test_a_runner_nobody_offers_fails_the_run_and_says_which() -> None:
@@ -243,7 +243,7 @@ async def test_an_unfinished_run_of_an_earlier_owner_fails_with_its_words_kept()
         accepted = await before.say(thread=thread)
         queued = await before.say("next", thread=thread)
         run = await before.gateway.next()
-        follower = before.tails.follow(thread, accepted.task_id, 0)
+        follower = before.tails.follow(thread, accepted.run_id, 0)
         run.delta("so far")
         while not any(entry.fact.is_delta for entry in await follower.next(2)):
             pass
@@ -255,7 +255,7 @@ async def test_an_unfinished_run_of_an_earlier_owner_fails_with_its_words_kept()
         items = await store.transcript(thread, newest_first=False)
         assert "so far" in [item.content for item in items]
         later = await after.gateway.next()
-        assert (later.run_id, later.context["input"]["text"]) == (queued.task_id, "next")
+        assert (later.run_id, later.context["input"]["text"]) == (queued.run_id, "next")
 
 
 async def test_what_a_run_updates_in_its_state_is_there_for_the_next_run() -> None:
@@ -302,7 +302,7 @@ async def test_how_long_a_session_waits_for_an_ack_and_for_its_end_can_be_set() 
     async with small_house(timeouts=SessionTimeouts(input_ack=0.05, cancel_ack=0.05)) as house:
         silent = await house.say(thread=a_thread())
         await house.gateway.next(ack=False)
-        await house.until(silent.thread_id, "ERROR:ROUTE_TIMEOUT")
+        await house.until(silent.session_id, "ERROR:ROUTE_TIMEOUT")
         assert (await house.run(silent)).code == "route_timeout"
         stubborn = await house.say(thread=a_thread())
         run = await house.gateway.next()
@@ -331,7 +331,7 @@ async def test_what_cannot_be_stored_is_refused_and_the_conversation_goes_on() -
         with pytest.raises(HostError):
             await asyncio.wait_for(house.say("x", thread=thread, params={"bad": object()}), 30)
         accepted = await house.say("fine", thread=thread)
-        assert (await house.gateway.next()).run_id == accepted.task_id
+        assert (await house.gateway.next()).run_id == accepted.run_id
 
 
 @pytest.mark.spec("route/mention-is-cut")

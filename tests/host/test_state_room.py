@@ -8,9 +8,8 @@ from typing import cast
 import pytest
 
 from grants import a_grant
-from paddock.host.calls import state_quota as state_room
-from paddock.host.calls.state import RunnerState
-from paddock.host.calls.state_quota import FRESH_SECONDS, StateQuota
+from paddock.host.calls import state as state_room
+from paddock.host.calls.state import FRESH_SECONDS, RunnerState, StateQuota
 from paddock.ports import Store
 from paddock.rules.access.limits import MAX_STATE_SCOPE_BYTES, MAX_STATE_VALUE_BYTES
 from paddock.rules.access.permissions import state_key

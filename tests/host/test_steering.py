@@ -48,7 +48,7 @@ async def test_input_is_offered_to_the_running_turn_and_taken_in_once() -> None:
         assert await pull(house, run) == []
         row = await house.run(steered)
         assert (row.status, row.code, row.message) == ("completed", "steered_into", run.run_id)
-        assert await decisions(house, steered.task_id) == ["steering.queued", "steering.injected"]
+        assert await decisions(house, steered.run_id) == ["steering.queued", "steering.injected"]
         run.say("run.completed")
         await house.until(thread, "AGENT_OUTPUT:FINAL")
         assert house.gateway.started.empty()
@@ -62,8 +62,8 @@ async def test_what_was_not_taken_in_gets_a_turn_of_its_own() -> None:
         late = await house.say("two", thread=thread)
         run.say("run.completed")
         own = await house.gateway.next()
-        assert (own.run_id, own.context["input"]["text"]) == (late.task_id, "two")
-        assert await decisions(house, late.task_id) == ["steering.queued", "steering.dropped"]
+        assert (own.run_id, own.context["input"]["text"]) == (late.run_id, "two")
+        assert await decisions(house, late.run_id) == ["steering.queued", "steering.dropped"]
 
 
 async def test_a_runner_that_does_not_declare_it_has_a_queue() -> None:
@@ -109,7 +109,7 @@ async def test_input_that_was_taken_in_is_handed_over_though_the_next_cannot_be_
         record = session.record
 
         async def refuse_the_second(message: Any, **more: Any) -> Any:
-            if isinstance(message, SteeringTaken) and message.turn_id == second.task_id:
+            if isinstance(message, SteeringTaken) and message.turn_id == second.run_id:
                 raise HostError(ErrorCode.UNAVAILABLE, "the store cannot write now", retryable=True)
             return await record(message, **more)
 

@@ -10,7 +10,7 @@ import pytest
 from host.calling import a_gateway, a_run, ask, encoded, refusal
 from host.scripted import AtRunner, SmallHouse, small_house
 from paddock.host.keeping.sweeping import UPLOAD_SECONDS, Sweeper
-from paddock.rules.access.areas import area_key
+from paddock.rules.access.permissions import area_key
 from paddock.rules.errors import ErrorCode
 from paddock.rules.rows.rows import StorageRow
 from paddock.storage.files.local import FileBlobs

@@ -16,7 +16,7 @@ from paddock.host.agents.stored import StoredAgents
 from paddock.host.people.principals import Principal
 from paddock.ports import Store
 from paddock.rules.agents.config import MASK
-from paddock.rules.cluster.secret import ClusterSecret
+from paddock.rules.cluster import ClusterSecret
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AgentRow, ArtifactRow
 from paddock.storage.files.cluster_secret import Sealer

@@ -14,7 +14,7 @@ from host.test_platforms import Receiver, a_house, an_event, come, deliver
 from paddock.host.runs.working_directories import WorkingDirectories
 from paddock.rules.access.permissions import RunScope
 from paddock.rules.errors import ErrorCode
-from paddock.rules.run.events import MAX_INLINE_DATA
+from paddock.rules.log.payloads import MAX_INLINE_DATA
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("wire/threads-apart")]
 

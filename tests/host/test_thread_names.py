@@ -7,7 +7,7 @@ import pytest
 from host.calling import a_gateway
 from host.scripted import ANN, BOB, NAMES_KEY, SmallHouse, small_house
 from keeping.conversations import a_turn
-from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.inbox import ThreadNames
 from paddock.host.people.principals import Principal
 from paddock.rules.agents.specs import PlatformSpec
 from paddock.rules.rows.rows import ThreadNameRow
@@ -43,7 +43,7 @@ async def came(house: SmallHouse, room: str, event_id: str) -> str:
     accepted = await house.ingress.accept(platform, event)
     (await house.gateway.next()).say("run.completed")
     await house.story(accepted)
-    return accepted.thread_id
+    return accepted.session_id
 
 
 @pytest.mark.parametrize("stranger", [BOB, MALLORY])

@@ -117,7 +117,7 @@ async def test_nothing_is_called_for_a_run_that_was_lost_while_the_call_was_bein
         stood_still.set()
 
     room.store.write = write_and_stand_still
-    room.calls._goes_on = lambda run_id: run_id == "run-1" and not stood_still.is_set()
+    room.calls.goes_on = lambda run_id: run_id == "run-1" and not stood_still.is_set()
     with pytest.raises(HostError) as refused:
         await room.call("stuck")
     assert refused.value.code is ErrorCode.UNAUTHORIZED
@@ -188,4 +188,4 @@ async def test_many_calls_side_by_side_each_get_their_own_answer(room: Room) -> 
 
 
 def test_a_host_calls_nothing_for_a_run_it_does_not_have(tmp_path: Path) -> None:
-    assert not rooms_of(Settings(data=tmp_path)).granted.tool_calls._goes_on("a run of nobody here")
+    assert not rooms_of(Settings(data=tmp_path)).granted.tool_calls.goes_on("a run of nobody here")

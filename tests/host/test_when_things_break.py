@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 import paddock.host.runs.live_run as live_run_module
-import paddock.host.session.loops as loops_module
+import paddock.host.session.memory as loops_module
 import paddock.host.session.sessions as sessions_module
 import paddock.host.streams.tails as tails_module
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.streams.tails import Tails
-from paddock.http_api.ag_ui.events import Peer, frames
+from paddock.http_api.ag_ui.events import AgUiPeer, frames
 from paddock.ports import Batch, Caller
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.session.commands import SessionTimeouts
@@ -194,7 +194,7 @@ async def test_a_turn_that_an_earlier_owner_left_ends_whatever_its_session_is_op
     async with small_house(store) as house:
         accepted = await house.say(thread=thread, run="r")
     async with small_house(store) as house:  # and nobody looks for what was left
-        assert (await house.say(thread=thread, run="r")).task_id == accepted.task_id
+        assert (await house.say(thread=thread, run="r")).run_id == accepted.run_id
         assert (await ended(house, accepted))[0] == "failed"
 
 
@@ -207,7 +207,7 @@ async def test_a_session_that_failed_answers_at_once() -> None:
         (await house.gateway.next()).delta("x")
         await until(lambda: session.failed)
         with pytest.raises(HostError):
-            await asyncio.wait_for(session.record(RunFailed(accepted.task_id, "x", "y")), 30)
+            await asyncio.wait_for(session.record(RunFailed(accepted.run_id, "x", "y")), 30)
 
 
 async def test_what_is_on_record_is_answered_even_when_starting_it_goes_wrong() -> None:
@@ -254,7 +254,7 @@ async def test_state_updates_keep_to_the_caps_and_leave_an_audit_row_each() -> N
             run.say("state.updated", scope="conversation", key=f"k{index}", value="v" * 250_000)
         run.say("run.completed")
         await house.story(accepted)
-        rows = [row.result for row in await house.store.audit(run_id=accepted.task_id) if row.action == "state.updated"]
+        rows = [row.result for row in await house.store.audit(run_id=accepted.run_id) if row.action == "state.updated"]
         assert sorted(rows) == ["allowed"] * 16 + ["payload_too_large"] * 4
 
 
@@ -266,7 +266,7 @@ async def test_a_state_that_a_run_updates_again_and_again_counts_once() -> None:
             run.say("state.updated", scope="conversation", key="checkpoint", value=f"{index:03}" + "v" * 250_000)
         run.say("run.completed")
         await house.story(accepted)
-        rows = [row.result for row in await house.store.audit(run_id=accepted.task_id) if row.action == "state.updated"]
+        rows = [row.result for row in await house.store.audit(run_id=accepted.run_id) if row.action == "state.updated"]
         assert rows == ["allowed"] * 20
 
 
@@ -291,7 +291,7 @@ async def test_audit_rows_wait_for_a_store_that_was_away() -> None:
         store.down = False
         run.say("run.completed")
         await house.story(accepted)
-        assert "history.page" in [row.action for row in await store.audit(run_id=accepted.task_id)]
+        assert "history.page" in [row.action for row in await store.audit(run_id=accepted.run_id)]
 
 
 async def test_rows_that_were_to_be_written_with_the_end_of_a_run_are_not_lost_when_that_fails() -> None:
@@ -301,13 +301,13 @@ async def test_rows_that_were_to_be_written_with_the_end_of_a_run_are_not_lost_w
         run = await house.gateway.next()
         store.down = True
         await house.calls(HERE, "history.page", {"run_id": run.run_id}, 10)
-        session = await house.sessions.open(accepted.thread_id)
+        session = await house.sessions.open(accepted.session_id)
         run.say("run.completed")  # takes the row along, and is refused
         await until(lambda: session.failed)
         store.down = False
         assert await ended(house, accepted) == ("failed", "storage_unavailable")
         async with asyncio.timeout(30):
-            while "history.page" not in [row.action for row in await store.audit(run_id=accepted.task_id)]:
+            while "history.page" not in [row.action for row in await store.audit(run_id=accepted.run_id)]:
                 await asyncio.sleep(0.01)
 
 
@@ -353,7 +353,7 @@ async def test_after_a_restart_a_queued_turn_goes_to_whoever_is_active_then() ->
         await house.inbox.cancel(await house.run(asked), ANN)
     async with small_house(store, agents=agents) as house:
         await house.sessions.recover("host_restarted", "x")
-        assert (await house.gateway.next()).run_id == last.task_id
+        assert (await house.gateway.next()).run_id == last.run_id
 
 
 async def test_another_program_that_holds_the_database_does_not_stop_the_event_loop(tmp_path: Path) -> None:
@@ -380,10 +380,10 @@ async def test_another_program_that_holds_the_database_does_not_stop_the_event_l
 
 
 async def frames_after(tails: Tails, accepted, seq: int, k: int) -> list[bytes]:
-    follower, said = tails.follow(accepted.thread_id, accepted.task_id, seq - 1), []
+    follower, said = tails.follow(accepted.session_id, accepted.run_id, seq - 1), []
     while True:
         for entry in await follower.next(30):
-            these = frames(entry.fact, Peer("1", "t", "r", "1"))
+            these = frames(entry.fact, AgUiPeer("1", "t", "r", "1"))
             said += these[k + 1 :] if entry.fact.seq == seq else these
             if entry.fact.kind in {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "EVENT:CANCELED"}:
                 follower.close()
@@ -454,7 +454,7 @@ async def test_an_input_that_waits_too_long_for_its_turn_fails_where_it_stands()
         house.sessions.expire_queued()
         assert await ended(house, waiting) == ("failed", "deadline_exceeded")
         run.say("run.completed")
-        assert (await house.gateway.next()).run_id == fresh.task_id
+        assert (await house.gateway.next()).run_id == fresh.run_id
 
 
 async def test_time_in_which_no_host_was_there_is_no_time_in_line() -> None:
@@ -469,7 +469,7 @@ async def test_time_in_which_no_host_was_there_is_no_time_in_line() -> None:
         house.sessions.expire_queued()
         first.say("run.completed")
         second = await house.gateway.next()
-        assert [first.run_id, second.run_id] == [one.task_id for one in waiting]
+        assert [first.run_id, second.run_id] == [one.run_id for one in waiting]
 
 
 async def test_a_cancel_is_on_the_audit_trail() -> None:
@@ -478,7 +478,7 @@ async def test_a_cancel_is_on_the_audit_trail() -> None:
         (await house.gateway.next()).may_stop.set()
         await house.inbox.cancel(await house.run(accepted), ANN)
         assert await ended(house, accepted) == ("cancelled", "cancelled")
-        assert "run.cancel" in [row.action for row in await house.store.audit(run_id=accepted.task_id)]
+        assert "run.cancel" in [row.action for row in await house.store.audit(run_id=accepted.run_id)]
 
 
 @pytest.mark.usefixtures("quick")
@@ -541,7 +541,7 @@ async def test_a_host_that_may_have_lost_its_runs_starts_none_until_it_knows() -
         assert house.gateway.started.empty()
         sure = True
         run = await house.gateway.next()
-        assert run.run_id == accepted.task_id
+        assert run.run_id == accepted.run_id
         run.say("run.completed")
         await house.story(accepted)
 

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -17,9 +16,7 @@ import uvicorn
 
 from host.scripted import BUILTIN, OPENED, AtRunner, ScriptedGateway, SmallHouse, small_house
 from http_api.ordering import Overheard
-from paddock.host.agents.health import AgentHealth
 from paddock.host.agents.stored import StoredAgents
-from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.cluster.attaching import Attaching
 from paddock.host.cluster.forwarding import Forwarding
 from paddock.host.conversations.attachments import UserAttachments
@@ -29,43 +26,41 @@ from paddock.host.conversations.client_history import ClientHistory
 from paddock.host.conversations.client_runs import ClientRuns
 from paddock.host.conversations.days import Days
 from paddock.host.conversations.exports import Exports
-from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.inbox import ThreadNames
 from paddock.host.conversations.ui_actions import UiActions
 from paddock.host.people.overview import Overview
 from paddock.host.people.principals import Operators
 from paddock.host.people.taking_over import TakingOver
 from paddock.host.people.users import Users
-from paddock.host.runs.explanations import Explanations
+from paddock.host.runs.agent_health import AgentHealth
+from paddock.host.runs.lookup import Explanations
+from paddock.host.runs.workspace_resources import WorkspaceResources
 from paddock.host.streams.open_streams import OpenStreams, StreamLimits
 from paddock.http_api.admin.agents import AgentsDoor
-from paddock.http_api.admin.attach import AttachDoor
 from paddock.http_api.admin.console import ConsoleDoor
-from paddock.http_api.admin.deliveries import DeliveriesDoor
 from paddock.http_api.admin.keys import KeysDoor
 from paddock.http_api.admin.knowledge import KnowledgeDoor
 from paddock.http_api.admin.overview import OverviewDoor
 from paddock.http_api.admin.probes import IsReady, Probes
-from paddock.http_api.admin.runners import RunnersDoor
+from paddock.http_api.admin.runners import AttachDoor, RunnersDoor
 from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.door import AgUiDoor
 from paddock.http_api.description.door import DescriptionDoor
-from paddock.http_api.edge.app import ShortWay, create_app
-from paddock.http_api.edge.auth import Auth
+from paddock.http_api.edge.app import Api
+from paddock.http_api.edge.auth import Auth, Callers
 from paddock.http_api.edge.bounds import PATIENCE, Crowd, Patience
-from paddock.http_api.edge.connection import Connection
+from paddock.http_api.edge.connection import served
 from paddock.http_api.edge.operations import Door
 from paddock.http_api.edge.tokens import Tokens as CallerTokens
-from paddock.http_api.native.approvals import ApprovalsDoor, UiActionsDoor
 from paddock.http_api.native.attachments import AttachmentsDoor
-from paddock.http_api.native.automations import AutomationsDoor
+from paddock.http_api.native.automation import AutomationsDoor, CalendarDoor
 from paddock.http_api.native.branches import BranchesDoor
-from paddock.http_api.native.calendar import CalendarDoor
-from paddock.http_api.native.events import EventsDoor
 from paddock.http_api.native.history import HistoryDoor
+from paddock.http_api.native.people import ApprovalsDoor, UiActionsDoor, UsersDoor
+from paddock.http_api.native.platforms import DeliveriesDoor, EventsDoor
 from paddock.http_api.native.runs import RunsDoor
 from paddock.http_api.native.sessions import SessionsDoor
-from paddock.http_api.native.users import UsersDoor
-from paddock.http_api.streams.run_streams import RunStreams
+from paddock.http_api.streams.run_stream import RunStreams
 from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
@@ -73,8 +68,8 @@ from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments
-from paddock.rules.cluster.secret import ClusterSecret
-from paddock.rules.conversations.attachment_urls import SigningKeys
+from paddock.rules.access.signatures import SigningKeys
+from paddock.rules.cluster import ClusterSecret
 from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
@@ -154,7 +149,7 @@ class Doors:
     client: httpx.AsyncClient
     """Without a key, from this very machine."""
     ready: list[tuple[bool, str]]
-    app: ShortWay
+    app: Api
     noted: list[AuditRow]
     """What administrators did, as far as it is noted by the way."""
     open_streams: OpenStreams
@@ -202,7 +197,7 @@ class Doors:
 
 def uploads_of(house: SmallHouse, keys: SigningKeys = KEYS, limits: AttachmentLimits | None = None) -> UserAttachments:
     parts = (house.artifacts, house.store, ChildPictures())
-    return UserAttachments(*parts, keys=lambda: keys, clock=house.artifacts._clock, limits=limits)
+    return UserAttachments(*parts, keys=lambda: keys, clock=house.approvals.clock, limits=limits)
 
 
 def app_of(
@@ -222,15 +217,12 @@ def app_of(
     calls_per_second: float = 0.0,
     operators: Sequence[str] = (),
     metrics: Metrics | None = None,
-) -> ShortWay:
+) -> Api:
     """The same doors as the real house has, on the parts of a small one."""
     auth = Auth(
         house.store,
-        local_token=LOCAL_TOKEN,
-        tokens=tokens,
-        origins=origins,
+        Callers(local_token=LOCAL_TOKEN, tokens=tokens, origins=origins, operators=Operators.named(operators)),
         calls_per_second=calls_per_second,
-        operators=Operators.named(operators),
         refused=house.audit.counted,
         streams=open_streams,
     )
@@ -251,9 +243,7 @@ def app_of(
     sealing = Sealer(SECRET)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock, opened=OPENED, sealing=sealing)
     names, history = ThreadNames(store, NAMES_KEY), ClientHistory(store)
-    standing = ThreadSnapshot(
-        records=store, controls=house.controls, streams=streams, attachments=attachments, history=history
-    )
+    standing = ThreadSnapshot(records=store, controls=house.controls, streams=streams, history=history)
     ag_ui = AgUiDoor(
         auth=auth,
         inbox=house.inbox,
@@ -325,12 +315,8 @@ def app_of(
         attachments=attachments,
         automations=house.automations,
     )
-    return create_app(
-        ag_ui=ag_ui,
-        native=native,
-        doors=[*doors, DescriptionDoor([native, ag_ui, *doors])],
-        origins=origins,
-    )
+    doors = [native, ag_ui, *doors]
+    return Api([*doors, DescriptionDoor(doors)], origins=origins)
 
 
 @asynccontextmanager
@@ -402,18 +388,8 @@ class Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(app: Any, patience: Patience = PATIENCE, crowd: Crowd | None = None) -> AsyncGenerator[str]:
-    """As `paddock serve` does it, with its own connections where the application knows of a short way."""
-    config = uvicorn.Config(
-        app,
-        loop="none",
-        http=partial(Connection, find_way=app.find, patience=patience, crowd=crowd or Crowd())  # pyright: ignore[reportArgumentType]
-        if hasattr(app, "find")
-        else "httptools",
-        ws="websockets-sansio",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-    )
+    """As `paddock serve` does it."""
+    config = served(app, crowd or Crowd(), patience, ws="websockets-sansio")
     server = Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         task = asyncio.create_task(server.serve([listener]))

@@ -3,15 +3,15 @@
 import json
 from typing import Any
 
-from paddock.http_api.ag_ui.events import Peer
+from paddock.http_api.ag_ui.events import AgUiPeer
 from paddock.rules.log.chain import SALTS_BYTES, Head, StoredFact, seal
-from paddock.rules.run.outputs import a_delta
+from paddock.rules.log.payloads import a_delta
 from paddock.rules.session.facts import Event, Fact, Target
 
 THREAD = "550e8400-e29b-41d4-a716-446655440000"
 TURN = "turn-1"
-NEW = Peer("1", THREAD, "run-001", "1")
-OLD = Peer("0", THREAD, "run-001", "0")
+NEW = AgUiPeer("1", THREAD, "run-001", "1")
+OLD = AgUiPeer("0", THREAD, "run-001", "0")
 
 
 def fact(kind: str, payload: Any = None, metadata: dict[str, Any] | None = None, target: str = "FRONTEND") -> Fact:

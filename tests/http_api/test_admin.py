@@ -189,13 +189,13 @@ async def test_only_whoever_runs_the_host_hands_over_what_dev_said_and_a_refusal
     async with open_doors() as doors:
         made = (await doors.client.post("/api/v1/agent/sessions", json={}, headers=LOCAL)).json()["threadId"]
         boss, user = await doors.key_for("eve", role="admin"), await doors.key_for("ann")
-        for who, sentence in ((boss, "only whoever runs the host"), (user, "this needs a key with the role admin")):
+        for who, sentence in ((boss, "only an operator can hand over"), (user, "this needs a key with the role admin")):
             assert_problem(await doors.client.get(TAKE_OVER, headers=who), 403, "unauthorized", sentence)
             refused = await doors.client.post(TAKE_OVER, json={"user": "ann"}, headers=who)
             assert_problem(refused, 403, "unauthorized", sentence)
         for body, sentence in (
             ({}, "user must be a printable string"),
-            ({"user": "dev"}, "user must be another than dev"),
+            ({"user": "dev"}, "user must not be dev: it is the owner already"),
             ({"user": "ann", "from": "bob"}, "from is not known here"),
         ):
             wrong = await doors.client.post(TAKE_OVER, json=body, headers=LOCAL)
@@ -219,7 +219,7 @@ async def test_only_whoever_runs_the_host_hands_over_what_dev_said_and_a_refusal
 
 @pytest.mark.spec("http/take-over")
 async def test_one_request_hands_over_for_a_while_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paddock.host.people.taking_over.AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr("paddock.host.people.taking_over.REQUEST_SECONDS", 0.0)
     async with open_doors() as doors:
         for _ in range(3):
             await doors.client.post("/api/v1/agent/sessions", json={}, headers=LOCAL)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from http_api.facts import NEW, OLD, TURN, delta, events_of, fact, message, output, parse, stored, user_input
 from http_api.ordering import assert_official
-from paddock.http_api.ag_ui.events import TERMINAL_KINDS, Peer, frames
+from paddock.http_api.ag_ui.events import TERMINAL_KINDS, AgUiPeer, frames
 from paddock.http_api.streams.session_stream import as_ag_ui
 from paddock.rules.run.input import NativeInput, World, read_run_input
 from paddock.rules.session.facts import VOCABULARY, Fact
@@ -17,7 +17,7 @@ BOTH = pytest.mark.parametrize("peer", [NEW, OLD], ids=["1.0", "0.x"])
 FINAL = "AGENT_OUTPUT:FINAL"
 
 
-def say(one: Fact, peer: Peer = NEW) -> list[dict[str, Any]]:
+def say(one: Fact, peer: AgUiPeer = NEW) -> list[dict[str, Any]]:
     said = events_of(frames(stored(one)[0], peer))
     for event in said:
         assert_official(event)
@@ -25,7 +25,7 @@ def say(one: Fact, peer: Peer = NEW) -> list[dict[str, Any]]:
 
 
 @BOTH
-def test_a_run_starts_with_the_names_its_client_gave(peer: Peer) -> None:
+def test_a_run_starts_with_the_names_its_client_gave(peer: AgUiPeer) -> None:
     (event,) = say(user_input(door="ag-ui"), peer)
     version = {"protocolVersion": "1.0"} if peer is NEW else {}
     names = {"threadId": peer.thread_id, "runId": "run-001"}
@@ -62,7 +62,7 @@ def test_the_native_stream_repeats_what_was_asked() -> None:
 
 
 @BOTH
-def test_a_piece_opens_its_message_once_and_empty_text_is_never_sent(peer: Peer) -> None:
+def test_a_piece_opens_its_message_once_and_empty_text_is_never_sent(peer: AgUiPeer) -> None:
     start = {"type": "TEXT_MESSAGE_START", "messageId": "m1", "role": "assistant"}
     content = {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": 'a"\n\u2028b'}
     assert say(delta("m1", 'a"\n\u2028b', opens=True), peer) == [start, content]
@@ -85,7 +85,7 @@ def test_a_piece_opens_its_message_once_and_empty_text_is_never_sent(peer: Peer)
     ],
 )
 def test_a_finished_message_says_what_was_not_said_yet(
-    peer: Peer, content: Any, metadata: dict[str, Any], kinds: list[str], text: str
+    peer: AgUiPeer, content: Any, metadata: dict[str, Any], kinds: list[str], text: str
 ) -> None:
     said = say(message("m1", content, **metadata), peer)
     assert [event["type"].removeprefix("TEXT_MESSAGE_") for event in said] == kinds
@@ -94,7 +94,7 @@ def test_a_finished_message_says_what_was_not_said_yet(
 
 
 @BOTH
-def test_a_message_that_was_cut_says_so_at_its_end(peer: Peer) -> None:
+def test_a_message_that_was_cut_says_so_at_its_end(peer: AgUiPeer) -> None:
     cut = message("m1", "hel", first_seq=1, lengths=[3], streamed=3, partial=True)
     assert say(cut, peer) == [{"type": "TEXT_MESSAGE_END", "messageId": "m1", "metadata": {"partial": True}}]
     [(_, end)] = parse(as_ag_ui(stored(cut)[0], "thread"))
@@ -156,7 +156,7 @@ def test_a_finished_run_names_open_calls_and_usage() -> None:
 
 @BOTH
 @pytest.mark.parametrize("kind", ["RUN_FAILED", "ROUTE_TIMEOUT", "AGENT_NOT_IN_SESSION"])
-def test_a_failed_run_ends_with_its_code(peer: Peer, kind: str) -> None:
+def test_a_failed_run_ends_with_its_code(peer: AgUiPeer, kind: str) -> None:
     (event,) = say(fact(f"ERROR:{kind}", {"code": "runner.crashed", "message": "it fell"}), peer)
     assert event == {"type": "RUN_ERROR", "timestamp": 1500, "message": "it fell", "code": "runner.crashed"}
 
@@ -188,7 +188,7 @@ SILENT = {
 
 @BOTH
 @pytest.mark.parametrize("kind", sorted(SILENT))
-def test_what_is_said_inside_stays_inside(peer: Peer, kind: str) -> None:
+def test_what_is_said_inside_stays_inside(peer: AgUiPeer, kind: str) -> None:
     assert say(fact(kind, {"agent_id": "x"}), peer) == []
     assert say(fact("USER_INPUT", None, target="AGENT"), peer) == []
 
@@ -237,7 +237,7 @@ NAMES = [
     data=st.dictionaries(st.sampled_from(NAMES), JSON, max_size=6),
     peer=st.sampled_from([NEW, OLD]),
 )
-def test_whatever_a_runner_says_becomes_valid_events(kind: str, data: dict[str, Any], peer: Peer) -> None:
+def test_whatever_a_runner_says_becomes_valid_events(kind: str, data: dict[str, Any], peer: AgUiPeer) -> None:
     payload = {"type": kind, "data": data}
     one = fact(FINAL, payload) if kind == "FINAL" else fact("AGENT_OUTPUT:MESSAGE", payload, {"message_id": "m"})
     assert say(one, peer)

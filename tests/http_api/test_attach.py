@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -20,14 +20,16 @@ from http_api.frames import split
 from loopback import NO_TLS
 from paddock.host.people.users import Users
 from paddock.host.streams.open_streams import OpenStreams
-from paddock.http_api.admin import attach
-from paddock.http_api.admin.attach import SocketTransport, close_reason
+from paddock.http_api.admin import runners as attach
+from paddock.http_api.admin.runners import SocketTransport, close_reason
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow
-from paddock.ports.attachments import NoAttachments
-from paddock.runners.gateway import Confinement, Gateway, RunnerGate
+from paddock.ports.attachments import Attachments
+from paddock.runners.gateway import Gateway
 from paddock.runners.installed.catalog import Catalog
+from paddock.runners.processes.isolation import Confinement
+from paddock.runners.processes.shared import RunnerGate
 from paddock.storage.chosen import knowledge_in
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +48,12 @@ async def an_open_house(home: Path) -> AsyncGenerator[tuple[SmallHouse, Gateway,
         users, knowledge = Users(house.store, clock=time.time), Bases(kept, Ingest(kept))
         streams = OpenStreams(house.store)
         app = helpers.app_of(
-            house, gateway, users=users, knowledge=knowledge, open_streams=streams, attachments=NoAttachments()
+            house,
+            gateway,
+            users=users,
+            knowledge=knowledge,
+            open_streams=streams,
+            attachments=cast("Attachments", None),  # nobody attaches a file here
         )
         looking = asyncio.create_task(streams.keep_looking())
         async with helpers.serving(app) as url, httpx.AsyncClient(base_url=url, timeout=30, verify=NO_TLS) as client:

@@ -17,8 +17,8 @@ from http_api.doors import KEYS, Doors, a_body, assert_problem, open_doors
 from images.pictures import SECRET, picture, telling
 from loopback import NO_TLS
 from paddock.rules.access.artifacts import NewArtifact
-from paddock.rules.conversations.attachment_urls import Owner, SigningKeys, read_address
-from paddock.rules.conversations.attachments import AttachmentLimits
+from paddock.rules.access.signatures import SigningKeys
+from paddock.rules.conversations.attachments import AttachmentLimits, Owner, read_address
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio
@@ -209,7 +209,7 @@ async def test_a_file_of_somebody_else_looks_like_none() -> None:
 
 def made(source: Any, user: str | None = "ann", **more: Any) -> NewArtifact:
     """A file of a run in one of her conversations."""
-    return NewArtifact("default", source, user_id=user, conversation_id=str(uuid.uuid4()), run_id="r1", **more)
+    return NewArtifact("default", source, user_id=user, session_id=str(uuid.uuid4()), run_id="r1", **more)
 
 
 @pytest.mark.spec("http/attachments-of-tools")

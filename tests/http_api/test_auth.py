@@ -11,7 +11,7 @@ from http_api.doors import LOCAL_TOKEN, a_body, assert_problem, open_doors
 from paddock.host.people.principals import DEV, Principal
 from paddock.http_api.edge.auth import REMEMBER_SECONDS, Auth
 from paddock.ports import ApiKeyRow
-from paddock.rules.conversations.attachment_urls import PATH
+from paddock.rules.conversations.attachments import PATH
 from paddock.rules.errors import ErrorCode, HostError
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from http_api.test_stream import Wire
-from paddock.http_api.edge.errors import STATUS, Endpoint, refusal
+from paddock.http_api.edge.errors import STATUS, refusal
+from paddock.http_api.edge.operations import Endpoint
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 
 pytestmark = pytest.mark.anyio

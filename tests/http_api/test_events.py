@@ -14,10 +14,10 @@ import pytest
 from http_api.doors import Doors, assert_problem, open_doors
 from http_api.test_openapi import check, described
 from images.pictures import picture
-from paddock.http_api.native.events import LARGE_AT_ONCE
+from paddock.http_api.native.platforms import LARGE_AT_ONCE
 from paddock.ports.platforms import Posted
+from paddock.rules.access.signatures import webhook_headers, webhook_key
 from paddock.rules.agents.specs import PlatformSpec
-from paddock.rules.platforms.webhook_signatures import headers_for, key_of
 from paddock.rules.run.input import MAX_BODY_BYTES
 from paddock_sdk.client import File, NotSignedError, Platform, RefusedError
 
@@ -46,7 +46,7 @@ class Refusing:
 
 
 async def send(doors: Doors, body: bytes, *, at: float | None = None, **changes: str) -> httpx.Response:
-    headers = {**headers_for(key_of(SECRET), "m1", time.time() if at is None else at, body), **changes}
+    headers = {**webhook_headers(webhook_key(SECRET), "m1", time.time() if at is None else at, body), **changes}
     return await doors.client.post("/api/v1/events?platform=chat", content=body, headers=headers)
 
 
@@ -56,7 +56,7 @@ def encoded(**changes: Any) -> bytes:
 
 def test_the_published_example_of_the_convention_is_signed_as_it_says() -> None:
     body = b'{"test": 2432232314}'
-    signed = headers_for(key_of(SECRET), "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
+    signed = webhook_headers(webhook_key(SECRET), "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
     assert signed["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
@@ -200,9 +200,9 @@ async def test_the_adapter_of_the_sdk_sends_files_takes_choices_and_reads_what_i
         run = await doors.gateway.next()
         assert run.context["adapter"]["extra"]["params"]["resume"][0]["payload"] == {"approved": True}
         await doors.answered(run, "done")
-        with pytest.raises(RefusedError, match="nothing that is asked"):
+        with pytest.raises(RefusedError, match="no question is open"):
             await anyio.to_thread.run_sync(partial(chat.answer, "deny", conversation_id="r", actor_id="ann"))
-    for headers in ({}, headers_for(key_of("another secret of ours"), "m", time.time(), b"{}")):
+    for headers in ({}, webhook_headers(webhook_key("another secret of ours"), "m", time.time(), b"{}")):
         with pytest.raises(NotSignedError):
             chat.delivery(headers, b"{}")
 

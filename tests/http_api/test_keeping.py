@@ -10,11 +10,11 @@ import pytest
 from grants import a_grant
 from host.scripted import AtRunner
 from http_api.doors import Doors, a_body, assert_problem, open_doors
-from paddock.host.calls.transcript_items import item_of
+from paddock.host.calls.history import item_of
 from paddock.host.keeping.retention import Retention
 from paddock.http_api.ag_ui.connect import snapshot
-from paddock.http_api.ag_ui.events import Peer
-from paddock.rules.log.retention import DAY, Periods
+from paddock.http_api.ag_ui.events import AgUiPeer
+from paddock.rules.log.forgetting import DAY, Periods
 
 pytestmark = pytest.mark.anyio
 
@@ -97,7 +97,7 @@ async def test_an_erased_message_is_shown_as_erased_wherever_a_client_reads() ->
         assert all("erased" not in str(event) for event in whole)
 
         rows = await doors.house.store.transcript(thread, limit=10)
-        frame = snapshot(rows, Peer("1", thread, "run", "1"), lambda _: None)
+        frame = snapshot(rows, AgUiPeer("1", thread, "run", "1"))
         words = [message["content"] for message in json.loads(frame[5:])["messages"]]
         assert words == ["This message was erased."] * 2 + ["and a harmless word", "good day"]
         for_runners = [item_of(row, a_grant(), "c")["metadata"].get("erased") for row in rows]

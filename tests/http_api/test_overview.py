@@ -7,7 +7,7 @@ import pytest
 
 from contracts.test_calls import used
 from http_api.doors import Doors, a_body, assert_problem, open_doors
-from paddock.rules.people.overview import Lap, paces
+from paddock.rules.people import Lap, paces
 
 pytestmark = pytest.mark.anyio
 RUNS = "/api/v1/agent/runs"

@@ -13,7 +13,7 @@ import structlog
 from http_api.doors import a_body, assert_problem, open_doors
 from http_api.test_connection import DOOR, Socket, a_socket
 from paddock.http_api.edge.bounds import Arriving, Crowd, Patience
-from paddock.http_api.edge.connection import Connection
+from paddock.http_api.edge.connection import WatchedConnection
 
 pytestmark = pytest.mark.anyio
 SHORT = Patience(head_seconds=0.2, body_seconds=0.2, look_seconds=0.05)
@@ -57,18 +57,29 @@ async def test_who_connects_and_says_nothing_is_let_go() -> None:
         assert await client.reader.read() == b""
 
 
-async def test_who_waits_between_requests_or_for_an_answer_is_not_slow() -> None:
-    fair = Patience(head_seconds=1, body_seconds=1, look_seconds=0.05)  # busy is not slow
-    async with open_doors(patience=fair) as doors, a_socket(doors) as client:
+async def test_who_waits_between_requests_or_for_an_answer_is_not_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_over, looked = Patience.is_over, asyncio.Event()
+
+    def an_hour_later(patience: Patience, arriving: Arriving, seconds: float, size: int) -> bool:
+        if arriving is not Arriving.NOTHING:
+            return is_over(patience, arriving, seconds, size)
+        looked.set()
+        return is_over(patience, arriving, seconds + 3600, size)
+
+    monkeypatch.setattr(Patience, "is_over", an_hour_later)
+    async with open_doors(patience=Patience(look_seconds=0.05)) as doors, a_socket(doors) as client:
         for number in range(2):
             client.ask(a_body(run=f"r{number}"))
             await client.head()
             run = await doors.gateway.next()
-            await asyncio.sleep(1.2)  # longer than any limit: nothing may happen
+            looked.clear()
+            await asyncio.wait_for(looked.wait(), 30)
             run.message("hello")
             run.say("run.completed")
             assert "RUN_FINISHED" in await client.rest()
-            await asyncio.sleep(1.2 if number == 0 else 0)
+            if number == 0:
+                looked.clear()
+                await asyncio.wait_for(looked.wait(), 30)
 
 
 @pytest.mark.spec("http/patience")
@@ -124,7 +135,7 @@ async def test_where_nobody_is_idle_who_takes_nothing_of_an_answer_makes_room() 
 
 
 @asynccontextmanager
-async def deaf_client(url: str, crowd: Crowd) -> AsyncGenerator[Connection]:
+async def deaf_client(url: str, crowd: Crowd) -> AsyncGenerator[WatchedConnection]:
     """A client that asks for much and reads nothing. The host's end of it, when more waits than both systems take."""
     host, port = url.removeprefix("http://").split(":")
     before = crowd.unread
@@ -133,7 +144,7 @@ async def deaf_client(url: str, crowd: Crowd) -> AsyncGenerator[Connection]:
         client.connect((host, int(port)))
         await until(lambda: len(crowd.idle) == 1)
         (connection,) = crowd.idle
-        assert isinstance(connection, Connection)
+        assert isinstance(connection, WatchedConnection)
         connection.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         client.sendall(b"GET /api/openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 16)
         await until(lambda: crowd.unread == before + 1)
@@ -161,5 +172,4 @@ async def test_a_client_that_goes_away_within_its_body_is_no_mistake_of_the_host
                 begin(client, ORDINARY)
                 await client.writer.drain()
             assert (await doors.client.get("/healthz")).status_code == 200
-            await asyncio.sleep(0.1)
     assert [line for line in logged if line.get("action") == "http.failed"] == []

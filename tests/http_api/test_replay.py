@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from http_api.facts import NEW, OLD, delta, fact, message, output, user_input
-from paddock.http_api.ag_ui.events import Peer, frames
+from paddock.http_api.ag_ui.events import AgUiPeer, frames
 from paddock.rules.log.chain import ERASED, SALTS_BYTES, Head, StoredFact, seal
 from paddock.rules.log.replay import expand
 from paddock.rules.session.facts import Fact
@@ -83,7 +83,7 @@ def tell(steps: list[tuple[str, int, str]]) -> Story:
     return story
 
 
-def said(facts: list[StoredFact], peer: Peer, seq: int, k: int) -> bytes:
+def said(facts: list[StoredFact], peer: AgUiPeer, seq: int, k: int) -> bytes:
     """Everything a reader gets that has seen the k-th frame of fact `seq`."""
     out: list[bytes] = []
     for told in facts:
@@ -98,7 +98,7 @@ def said(facts: list[StoredFact], peer: Peer, seq: int, k: int) -> bytes:
     steps=st.lists(STEP, max_size=25), peer=st.sampled_from([NEW, OLD]), place=st.integers(0, 60), k=st.integers(-1, 3)
 )
 def test_a_replay_gives_the_frames_of_the_live_stream_from_any_cursor(
-    steps: list[tuple[str, int, str]], peer: Peer, place: int, k: int
+    steps: list[tuple[str, int, str]], peer: AgUiPeer, place: int, k: int
 ) -> None:
     story = tell(steps)
     seq = place % (len(story.facts) + 2)
@@ -135,7 +135,7 @@ def test_it_holds_only_the_messages_that_overlap_and_never_reads_ahead_of_them()
 
 
 @pytest.mark.parametrize("peer", [NEW, OLD])
-def test_a_message_whose_words_were_erased_still_opens_and_closes(peer: Peer) -> None:
+def test_a_message_whose_words_were_erased_still_opens_and_closes(peer: AgUiPeer) -> None:
     story = tell([("piece", 0, "secret"), ("finish", 0, " words")])
     erased = [
         replace(told, payload=ERASED + told.payload_digest) if told.position != told.seq else told

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from paddock.host.zones import is_time_zone
 from paddock.rules.errors import ErrorCode
-from paddock.rules.run.input import NativeInput, Problem, World, body_hash, read_run_input, with_attachments
+from paddock.rules.run.input import NativeInput, Problem, World, read_run_input, with_attachments
+from paddock.rules.run.request_bodies import body_hash
 from paddock.rules.schedule.time_zones import is_rfc3339
 
 Body = dict[str, Any]

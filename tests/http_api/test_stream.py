@@ -1,7 +1,8 @@
 """How a stream is carried: what waits goes in one write, silence is filled, and a lost reader harms nobody."""
 
 import asyncio
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -10,13 +11,14 @@ from host.scripted import small_house
 from http_api.doors import a_body, open_doors
 from http_api.facts import THREAD, delta, events_of, fact, stored, user_input
 from http_api.frames import split
+from paddock.host.conversations.inbox import Accepted
+from paddock.host.people.principals import KEYLESS_DEV
 from paddock.host.streams.open_streams import OpenStreams
-from paddock.host.streams.tails import Entry, Follower
-from paddock.http_api.ag_ui.events import SPOKEN_KINDS
-from paddock.http_api.streams import stream
-from paddock.http_api.streams.run_streams import peer_of
-from paddock.http_api.streams.stream import Cursor, RunStream
-from paddock.rules.access.credentials import HOST
+from paddock.host.streams.tails import Entry
+from paddock.http_api.ag_ui.events import SPOKEN_KINDS, AgUiPeer
+from paddock.http_api.streams import run_stream
+from paddock.http_api.streams.run_stream import Cursor, RunReader, RunStream, RunStreams
+from paddock.rules.access.signatures import HOST
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.session.facts import Fact
 from stores import QuickStore
@@ -44,14 +46,15 @@ class Wire:
         return [message["body"] for message in self.sent if message["type"] == "http.response.body"]
 
 
-async def never_over(_: int) -> bool:
-    return False
-
-
-def a_stream(follower: Follower, first_seq: int, keep_alive: float = 15.0, is_over: Any = never_over) -> RunStream:
-    peer = peer_of("1", THREAD, "run")
-    place = OpenStreams(QuickStore()).hold(HOST)
-    return RunStream(follower, peer, Cursor("1", first_seq, -1), place=place, keep_alive=keep_alive, is_over=is_over)
+async def a_stream(follower: Any, first_seq: int) -> RunStream:
+    """The stream of one reader of a run, which never ends but by its last word."""
+    open_streams, deps = OpenStreams(QuickStore()), cast("Any", None)
+    tails = cast("Any", SimpleNamespace(follow=lambda *_: follower))
+    runs = RunStreams(
+        tails=tails, runs=deps, keeping=deps, open_streams=open_streams, keep_alive_seconds=15.0, attachments=deps
+    )
+    reader = RunReader(AgUiPeer("1", THREAD, "run", "1"), Cursor("1", first_seq, -1), open_streams.hold(HOST))
+    return await runs.open(KEYLESS_DEV, Accepted("run", THREAD, "run", False, first_seq), reader)
 
 
 async def test_a_short_run_is_one_write_and_nobody_looks_at_its_client() -> None:
@@ -62,8 +65,8 @@ async def test_a_short_run_is_one_write_and_nobody_looks_at_its_client() -> None
         run.say("run.completed")
         await house.story(accepted)
         wire = Wire()
-        follower = house.tails.follow(THREAD, accepted.task_id, accepted.first_seq - 1)
-        answer = await a_stream(follower, accepted.first_seq).begin()
+        follower = house.tails.follow(THREAD, accepted.run_id, accepted.first_seq - 1)
+        answer = await a_stream(follower, accepted.first_seq)
         await answer({}, wire.receive, wire.send)
         assert [message["type"] for message in wire.sent] == ["http.response.start", "http.response.body"]
         assert wire.sent[0]["headers"] == [
@@ -84,9 +87,9 @@ async def test_two_readers_of_one_dialect_share_the_same_bytes() -> None:
         (await house.gateway.next()).listener.lost("x", "y")
         await house.story(accepted)
         for _ in range(2):
-            follower = house.tails.follow(THREAD, accepted.task_id, accepted.first_seq - 1)
-            await (await a_stream(follower, accepted.first_seq).begin())({}, Wire().receive, Wire().send)
-        first = house.tails.follow(THREAD, accepted.task_id, 0)
+            follower = house.tails.follow(THREAD, accepted.run_id, accepted.first_seq - 1)
+            await (await a_stream(follower, accepted.first_seq))({}, Wire().receive, Wire().send)
+        first = house.tails.follow(THREAD, accepted.run_id, 0)
         spoken = [entry for entry in await first.next(30) if entry.fact.kind in SPOKEN_KINDS]
         assert spoken
         assert all(list(entry.frames) == ["1"] for entry in spoken)
@@ -95,7 +98,7 @@ async def test_two_readers_of_one_dialect_share_the_same_bytes() -> None:
 
 @pytest.mark.spec("http/keep-alive")
 async def test_silence_is_filled_with_comments_until_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "UNWATCHED", 0.02)
+    monkeypatch.setattr(run_stream, "UNWATCHED", 0.02)
     async with open_doors(keep_alive=0.02) as doors:
         task_id = (await doors.post(a_body())).json()["taskId"]
         run = await doors.gateway.next()
@@ -112,12 +115,12 @@ async def test_silence_is_filled_with_comments_until_the_run_goes_on(monkeypatch
 
 @pytest.mark.spec("http/reader-leaves")
 async def test_a_reader_that_leaves_is_let_go_and_its_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "UNWATCHED", 0.02)
+    monkeypatch.setattr(run_stream, "UNWATCHED", 0.02)
     async with open_doors() as doors:
         thread = a_body()["threadId"]
         task_id = (await doors.post(a_body(thread))).json()["taskId"]
         run = await doors.gateway.next()
-        tail = doors.house.tails._tail(thread)
+        tail = doors.house.tails.tail_of(thread)
         async with (
             httpx.AsyncClient(base_url=doors.url, timeout=30) as leaving,
             leaving.stream("GET", f"{RUNS}/{task_id}/events") as answer,
@@ -150,7 +153,7 @@ class CannedFollower:
 async def test_nothing_is_said_after_the_last_word() -> None:
     failed = fact("ERROR:RUN_FAILED", {"code": "x", "message": "y"})
     follower, wire = CannedFollower(user_input(), failed, failed, delta("m", "late", opens=True)), Wire()
-    answer = await a_stream(follower, 1).begin()  # pyright: ignore[reportArgumentType]
+    answer = await a_stream(follower, 1)
     await answer({}, wire.receive, wire.send)
     assert [event["type"] for event in events_of(split(wire.bodies[0]))] == ["RUN_STARTED", "RUN_ERROR"]
     assert len(wire.bodies) == 1
@@ -178,7 +181,7 @@ class BrokenFollower:
 async def test_a_cursor_that_was_trimmed_away_is_refused_before_the_stream_begins() -> None:
     follower = BrokenFollower(HostError(ErrorCode.CURSOR_EXPIRED, "gone"))
     with pytest.raises(HostError):
-        await a_stream(follower, 1).begin()  # pyright: ignore[reportArgumentType]
+        await a_stream(follower, 1)
     assert follower.closed
 
 
@@ -187,9 +190,9 @@ async def test_a_cursor_that_was_trimmed_away_is_refused_before_the_stream_begin
 async def test_when_the_log_fails_in_the_middle_the_body_is_cut_and_not_ended(
     monkeypatch: pytest.MonkeyPatch, unwatched: float
 ) -> None:
-    monkeypatch.setattr(stream, "UNWATCHED", unwatched)
+    monkeypatch.setattr(run_stream, "UNWATCHED", unwatched)
     follower, wire = BrokenFollower(StorageUnavailableError("disk"), good_reads=1), Wire()
-    answer = await a_stream(follower, 1).begin()  # pyright: ignore[reportArgumentType]
+    answer = await a_stream(follower, 1)
     await answer({}, wire.receive, wire.send)
     assert [message["type"] for message in wire.sent] == ["http.response.start"]
     assert follower.closed

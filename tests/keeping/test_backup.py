@@ -10,9 +10,8 @@ import pytest
 from host.calling import a_gateway, a_run, created, ended
 from host.scripted import SmallHouse, small_house
 from keeping.conversations import THREAD, a_lively_conversation, a_turn
-from paddock.storage.files.backup import BackupError, back_up, restore
+from paddock.storage.files.backup import BackupError, back_up, look, restore
 from paddock.storage.files.local import FileBlobs
-from paddock.storage.files.verifying import look
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.commands import compare
 

@@ -26,9 +26,9 @@ from paddock.ports import Store
 from paddock.rules.access.approvals import approval_for
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import ERASED, bare, is_salted, verify
-from paddock.rules.log.retention import DAY, Periods
+from paddock.rules.log.forgetting import DAY, Periods
+from paddock.storage.files.backup import look
 from paddock.storage.files.local import FileBlobs
-from paddock.storage.files.verifying import look
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME
@@ -178,7 +178,7 @@ async def test_erased_words_cannot_be_guessed_by_anything_that_is_kept(a_house: 
         await house.story(later)
         guesses = await digests_before(house)
         guesses += [asked(PIN), asked("and now?", params=along)]
-        for item in (f"{accepted.task_id}.0", f"{accepted.task_id}.1"):
+        for item in (f"{accepted.run_id}.0", f"{accepted.run_id}.1"):
             await house.keeping.erase(ANN, THREAD, item)
         facts = sorted(await house.store.read(THREAD), key=lambda fact: fact.seq)
         assert verify(facts) is None
@@ -200,8 +200,8 @@ async def test_a_request_whose_words_were_erased_is_neither_repeated_nor_taken_f
     async with a_house() as house:
         accepted = await a_turn(house, PIN, "noted", run="with-pin")
         again = await house.say(PIN, thread=THREAD, run="with-pin")
-        assert again.task_id == accepted.task_id
-        await house.keeping.erase(ANN, THREAD, f"{accepted.task_id}.0")
+        assert again.run_id == accepted.run_id
+        await house.keeping.erase(ANN, THREAD, f"{accepted.run_id}.0")
         for text in (PIN, "something else"):
             with pytest.raises(HostError) as refused:
                 await house.say(text, thread=THREAD, run="with-pin")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from contracts.conftest import PLUGS, open_plug
+from contracts.search_index import index
 from host.calling import a_gateway, a_run, ask, created, ended
 from host.scripted import ANN, BOB, SmallHouse, small_house
 from keeping.conversations import THREAD, a_turn, words_in
@@ -18,15 +19,15 @@ from paddock.host.keeping.retention import Retention
 from paddock.host.people.principals import Principal
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import ANCHOR, verify
-from paddock.rules.log.retention import DAY, Periods
+from paddock.rules.log.forgetting import DAY, Periods
 from paddock.rules.rows.calls import ApprovalRow, ModelUsageRow, ToolCallRow
 from paddock.rules.rows.forgetting import SessionGone
 from paddock.rules.rows.rows import AuditRow
-from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.queries import TranscriptQuery
 from paddock.rules.search.tokens import phrases_of
 from paddock.rules.values import replace
+from paddock.storage.files.backup import look
 from paddock.storage.files.local import FileBlobs
-from paddock.storage.files.verifying import look
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.commands import compare
@@ -139,8 +140,8 @@ class OnDisk:
     def __init__(self, meanwhile: Callable[[str], Awaitable[Any]]) -> None:
         self._meanwhile = meanwhile
 
-    async def forget(self, workspace_id: str, conversation_id: str) -> None:
-        await self._meanwhile(conversation_id)
+    async def forget(self, workspace_id: str, session_id: str) -> None:
+        await self._meanwhile(session_id)
 
 
 def keeping_of(house: SmallHouse, meanwhile: Callable[[str], Awaitable[Any]]) -> Deletion:
@@ -173,7 +174,7 @@ async def test_the_words_of_an_erased_message_are_nowhere_and_the_chain_verifies
         run.say("run.completed")
         await house.story(again)
 
-        erased = await house.keeping.erase(ANN, THREAD, f"{accepted.task_id}.0")
+        erased = await house.keeping.erase(ANN, THREAD, f"{accepted.run_id}.0")
         assert (erased.copies, erased.artifacts) == (1, 0)
         facts = sorted(await house.store.read(THREAD), key=lambda fact: fact.seq)
         assert verify(facts) is None
@@ -184,7 +185,7 @@ async def test_the_words_of_an_erased_message_are_nowhere_and_the_chain_verifies
         assert words_in(tmp_path, SECRET) == []
         assert not any(SECRET.encode() in entry.fact.payload for entry in await house.story(accepted))
         [row] = [row for row in await house.store.audit() if row.action == "message.erase"]
-        assert (row.resource, row.run_id) == (f"{accepted.task_id}.0", accepted.task_id)
+        assert (row.resource, row.run_id) == (f"{accepted.run_id}.0", accepted.run_id)
 
 
 async def test_an_answer_is_erased_with_its_pieces_and_what_it_said_before_it_was_revised(
@@ -198,7 +199,7 @@ async def test_an_answer_is_erased_with_its_pieces_and_what_it_said_before_it_wa
         run.message(f"no, it was {SECRET}")
         run.say("run.completed")
         await house.story(accepted)
-        await house.keeping.erase(ANN, THREAD, f"{accepted.task_id}.1")
+        await house.keeping.erase(ANN, THREAD, f"{accepted.run_id}.1")
         facts = sorted(await house.store.read(THREAD), key=lambda fact: fact.seq)
         assert verify(facts) is None
         assert words_in(tmp_path, SECRET) == []
@@ -214,11 +215,8 @@ async def test_an_erased_message_is_no_longer_found(a_house: Houses, tmp_path: P
             await a_turn(house, f"word {number}", "yes")
         query = TranscriptQuery(phrases=phrases_of(SECRET), limit=5)
         assert len(await house.store.search(THREAD, query)) == 1
-        if isinstance(house.store, SqliteStore):
-            indexing = house.store._indexing
-            assert indexing is not None
-            await indexing.catch_up(THREAD)
-        await house.keeping.erase(ANN, THREAD, f"{accepted.task_id}.0")
+        await index(house.store, THREAD)
+        await house.keeping.erase(ANN, THREAD, f"{accepted.run_id}.0")
         assert await house.store.search(THREAD, query) == []
         assert words_in(tmp_path, SECRET) == []
 
@@ -244,11 +242,11 @@ async def test_only_who_may_erases_and_only_what_is_over(a_house: Houses) -> Non
     async with a_house() as house:
         accepted = await house.say("wait", thread=THREAD)
         run = await house.gateway.next()
-        item = f"{accepted.task_id}.0"
+        item = f"{accepted.run_id}.0"
         assert (await refused(house.keeping.erase(ANN, THREAD, item)))[0] is ErrorCode.CONFLICT
         await ended(house, run, THREAD)
         assert (await refused(house.keeping.erase(BOB, THREAD, item)))[0] is ErrorCode.NOT_FOUND
-        for unknown in ("nonsense", f"{accepted.task_id}.7", f"{uuid.uuid4()}.0", ""):
+        for unknown in ("nonsense", f"{accepted.run_id}.7", f"{uuid.uuid4()}.0", ""):
             assert (await refused(house.keeping.erase(ANN, THREAD, unknown)))[0] is ErrorCode.NOT_FOUND
         await house.keeping.erase(ADMIN, THREAD, item)
 
@@ -392,7 +390,7 @@ async def test_a_run_outlives_its_trimmed_words_for_its_own_time(a_house: Houses
             days.now += 20 * DAY
             await a_turn(house, "alive", "yes")
         await retention.sweep()
-        assert await house.store.run(old.task_id) is None
+        assert await house.store.run(old.run_id) is None
 
 
 async def test_a_deletion_that_was_interrupted_is_finished_by_the_next_sweep(tmp_path: Path, days: Days) -> None:
@@ -417,7 +415,7 @@ async def test_words_of_a_follower_that_waits_come_after_a_message_was_erased(a_
         follower = house.tails.follow(THREAD, None, last)
         waiting = asyncio.create_task(follower.next(30))
         await asyncio.sleep(0)
-        await house.keeping.erase(ANN, THREAD, f"{accepted.task_id}.0")
+        await house.keeping.erase(ANN, THREAD, f"{accepted.run_id}.0")
         await a_turn(house, "three", "four")
         assert (await waiting)[0].fact.seq == last + 1
         follower.close()

@@ -38,7 +38,7 @@ from keeping.upgrading import (
     shown,
 )
 from paddock.rules.log.chain import word_bytes
-from paddock.rules.people.model_usage import day_of
+from paddock.rules.people import day_of
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from postgres_server import database_of, the_server

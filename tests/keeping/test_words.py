@@ -18,7 +18,7 @@ from paddock.host.keeping.retention import Retention
 from paddock.host.session.word_quota import COUNT_SECONDS, WordLimits, Words
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import word_bytes
-from paddock.rules.log.retention import DAY, Periods
+from paddock.rules.log.forgetting import DAY, Periods
 
 pytestmark = pytest.mark.anyio
 Houses = Callable[[], Any]
@@ -58,7 +58,7 @@ async def in_the_logs(house: SmallHouse, *threads: str) -> int:
 
 def counting(house: SmallHouse, limits: WordLimits | None = None, now: Callable[[], float] | None = None) -> Words:
     words = Words(house.store, spawn=asyncio.ensure_future, limits=limits, **({"now": now} if now else {}))  # pyright: ignore[reportArgumentType]
-    object.__setattr__(house.sessions.needs, "words", words)  # in place of those it was built with
+    object.__setattr__(house.sessions.services, "words", words)  # in place of those it was built with
     return words
 
 
@@ -86,7 +86,7 @@ async def test_what_is_erased_trimmed_or_deleted_does_not_count_any_more(a_house
     async with a_house() as house:
         accepted = await a_turn(house, "x" * 5000)
         before = await house.store.words_of("default", "ann")
-        await house.keeping.erase(ANN, THREAD, f"{accepted.task_id}.0")
+        await house.keeping.erase(ANN, THREAD, f"{accepted.run_id}.0")
         after = await house.store.words_of("default", "ann")
         assert after == await in_the_logs(house, THREAD) < before - 4500
         clock.now += 20 * DAY
@@ -133,7 +133,7 @@ async def test_a_run_that_was_accepted_goes_on_and_the_same_request_gets_the_sam
         accepted = await house.say("x" * 5000, thread=THREAD, run="first")
         run = await house.gateway.next()
         await refused(house.say("no more", thread=THREAD))
-        assert (await house.say("x" * 5000, thread=THREAD, run="first")).task_id == accepted.task_id
+        assert (await house.say("x" * 5000, thread=THREAD, run="first")).run_id == accepted.run_id
         run.message("the whole answer")
         run.say("run.completed")
         await house.story(accepted)

@@ -20,7 +20,7 @@ from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Embed, Ingest
 from paddock.ports.knowledge import JobRow, Passage, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.model_usage import Payer
+from paddock.rules.people import Payer
 from paddock.rules.values import replace
 from stores import QuickBlobs
 

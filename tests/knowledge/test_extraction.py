@@ -8,7 +8,7 @@ from paddock.knowledge.formats import MAX_XML_BYTES
 from paddock.knowledge.ingest import extract
 from paddock.knowledge.reading import UnreadableError
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.search.chunking import Section
+from paddock.rules.search.passages import Section
 
 pytestmark = pytest.mark.anyio
 

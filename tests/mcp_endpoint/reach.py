@@ -17,8 +17,7 @@ from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from http_api.doors import serving
 from loopback import NO_TLS
 from paddock.host.calls.work import CallHandler
-from paddock.host.runs.endpoints import SECRET, RunEndpoints
-from paddock.host.runs.surroundings import RunSurroundings
+from paddock.host.runs.surroundings import SECRET, RunEndpoints, RunSurroundings
 from paddock.host.runs.working_directories import WorkingDirectories
 from paddock.http_api.mcp.door import McpDoor
 from paddock.rules.rows.rows import AuditRow
@@ -98,8 +97,8 @@ async def reach(
         return task
 
     endpoints = RunEndpoints()
-    around = RunSurroundings(gateway, endpoints, WorkingDirectories(root), spawn)
-    async with small_house(gateway=gateway, work=work, around=around, **more) as house:
+    surroundings = RunSurroundings(gateway, endpoints, WorkingDirectories(root), spawn)
+    async with small_house(gateway=gateway, work=work, surroundings=surroundings, **more) as house:
         clock = asyncio.get_running_loop().time
         door = McpDoor(endpoints, house.calls, note=house.audit.soon, clock=clock, spawn=spawn)
         async with serving(door) as url:

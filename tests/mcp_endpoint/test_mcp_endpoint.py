@@ -17,9 +17,9 @@ from host.test_knowledge import some_bases
 from mcp_endpoint.reach import EVERYTHING, INITIALIZE, ask, reach
 from paddock.cli.hosting.run_socket import run_socket
 from paddock.host.calls.work import CallHandler
-from paddock.http_api.edge.slow_clients import SENT_AHEAD
+from paddock.http_api.edge.connection import SENT_AHEAD
 from paddock.http_api.mcp import door as mcp
-from paddock.http_api.mcp.answers import said
+from paddock.http_api.mcp.server import said
 from paddock.rules.access.limits import Rates
 from paddock.rules.errors import UnansweredWriteError
 from stores import QuickStore

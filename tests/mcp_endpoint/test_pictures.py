@@ -2,6 +2,8 @@
 
 import asyncio
 from base64 import b64decode, b64encode
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +11,19 @@ import pytest
 from mcp.types import ImageContent, TextContent
 from PIL import Image
 
+from host.scripted import SmallHouse
 from images.pictures import opened, picture
 from mcp_endpoint.reach import EVERYTHING, Reach, reach
 from paddock.host.calls.tool_files import ToolFiles
 from paddock.host.calls.tools import ToolCalls
+from paddock.host.calls.work import CallHandler
 from paddock.host.runs.outcomes import Outcomes
 from paddock.images.cleaning import ChildPictures
+from paddock.rules.access.permissions import Grant
+from paddock.rules.rows.rows import AuditRow
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools, signature_of
+from paddock_sdk.protocol.host_calls import ToolsCallParams, ToolsCallResult
 
 pytestmark = pytest.mark.anyio
 
@@ -26,13 +33,25 @@ def current_time() -> list[Any]:
     return ["it is late", picture(), b"\xff\x00 no picture"]
 
 
-def with_a_drawing_tool(house: Reach) -> None:
-    """The granted tool gives back a picture: the real rooms behind it, over this house's files."""
-    small, clock = house.house, asyncio.get_running_loop().time
+@asynccontextmanager
+async def drawing(root: Path, **more: Any) -> AsyncGenerator[Reach]:
+    """A granted tool gives back a picture: the real rooms behind it, over this house's files."""
+    made: list[ToolCalls] = []
+
+    async def call(grant: Grant, asked: ToolsCallParams, audit: AuditRow) -> ToolsCallResult:
+        return await made[0].call(grant, asked, audit)
+
+    async with reach(root, instead={"tools.call": CallHandler(write=call)}, **more) as house:
+        made.append(with_a_drawing_tool(house.house))
+        yield house
+
+
+def with_a_drawing_tool(small: SmallHouse) -> ToolCalls:
+    clock = asyncio.get_running_loop().time
     tool = FunctionTool(current_time, signature_of(current_time))
     catalog = ToolCatalog([FunctionTools([tool], clock=clock)])
     files = ToolFiles(small.artifacts, ChildPictures(), max_pixels=1_000_000)
-    calls = ToolCalls(
+    return ToolCalls(
         catalog,
         records=small.store,
         outcomes=Outcomes(small.store),
@@ -40,12 +59,10 @@ def with_a_drawing_tool(house: Reach) -> None:
         artifacts=small.artifacts,
         files=files,
     )
-    small.calls._work = {**small.calls._work, "tools.call": calls.work["tools.call"]}
 
 
 async def test_a_picture_of_a_granted_tool_is_handed_on_as_a_picture_in_its_place(tmp_path: Path) -> None:
-    async with reach(tmp_path) as house:
-        with_a_drawing_tool(house)
+    async with drawing(tmp_path) as house:
         run = await house.a_run()
         async with run.client() as client:
             answer = await client.call_tool("current_time", {})
@@ -60,8 +77,7 @@ async def test_a_picture_of_a_granted_tool_is_handed_on_as_a_picture_in_its_plac
 
 async def test_a_run_that_may_read_no_files_is_told_of_the_picture(tmp_path: Path) -> None:
     without = {name: asked for name, asked in EVERYTHING.items() if name != "artifacts"}
-    async with reach(tmp_path, permissions=without) as house:
-        with_a_drawing_tool(house)
+    async with drawing(tmp_path, permissions=without) as house:
         run = await house.a_run()
         async with run.client() as client:
             answer = await client.call_tool("current_time", {})

@@ -14,7 +14,7 @@ from models.test_providers import asking, spec_for
 from paddock.models.anthropic import AnthropicModel
 from paddock.models.connections import proxy_for
 from paddock.models.loading import load_models
-from paddock.models.openai_chat import OpenAIChatModel
+from paddock.models.openai import OpenAIChatModel
 from paddock.models.remote import joined
 from paddock.models.wire import ServerSaidError
 from paddock.ports.models import ModelPiece

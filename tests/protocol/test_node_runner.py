@@ -11,7 +11,7 @@ import pytest
 
 from needs import needs
 from paddock_sdk import HostCallError
-from paddock_sdk.protocol.errors import AgentAPIError
+from paddock_sdk.protocol.frames import AgentAPIError
 from paddock_sdk.testing import PretendHost, pretend_host_for
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("wire/any-language")]

@@ -17,11 +17,10 @@ from paddock_sdk.protocol.errors import API_ERROR_CODES
 from paddock_sdk.protocol.frames import InitializeResult
 from paddock_sdk.protocol.host_calls import HOST_CALLS, METHODS
 from paddock_sdk.protocol.ids import PluginId, RunnerId
-from paddock_sdk.protocol.manifest import AgentRunnerManifest
+from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 from paddock_sdk.protocol.results import RunFailed, UnknownResult, parse_result
 from paddock_sdk.protocol.run_context import AgentRunContext, AgentRuntimeContext
 from paddock_sdk.protocol.version import is_compatible
-from paddock_sdk.testing.grants import NEEDS
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -150,8 +149,10 @@ def test_every_host_call_is_a_method_of_the_api_with_the_arguments_of_its_params
     assert arguments - {"default"} == fields - DONE_BY_THE_API.get(method, set())
 
 
-def test_every_permission_the_pretend_host_looks_up_belongs_to_a_host_call() -> None:
-    assert set(NEEDS) <= set(METHODS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_permission_that_opens_a_call_is_one_that_a_manifest_may_ask_for(method: str) -> None:
+    for section, operation in HOST_CALLS[method].permissions:
+        assert AgentRunnerPermissions.model_validate({section: [operation]})
 
 
 def test_the_sdk_tells_hosts_the_version_it_was_released_as() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from paddock.host.runs.authority import CONFIG_INVALID, ISOLATION_TOO_LOW
-from paddock.host.runs.granting import START_CODES
+from paddock.host.agents.config import CONFIG_INVALID
+from paddock.host.runs.authority import ISOLATION_TOO_LOW, START_CODES
 from paddock.host.runs.working_directories import FULL, UNUSABLE
-from paddock.host.session.restore import STORE_AWAY
+from paddock.host.session.memory import STORE_AWAY
 from paddock.rules.access.gate import LOOKED_AT, NO_BOUND
 from paddock.rules.access.limits import MAX_CALL_BYTES, MAX_PAGE
-from paddock.rules.cluster.leases import WHY
+from paddock.rules.cluster import WHY
 from paddock.runners.processes.supervisor import REPLACED
 from paddock_sdk.protocol.errors import API_ERROR_CODES, HOST_FAILURE_CODES
 from paddock_sdk.protocol.frames import HOST_NOTIFICATIONS, HOST_REQUESTS, PLUGIN_NOTIFICATIONS
@@ -110,7 +110,7 @@ def test_the_caps_of_every_call_are_on_the_page(method: str) -> None:
 
 @pytest.mark.spec("wire/cancel-reasons")
 def test_every_reason_of_a_cancel_is_on_the_page() -> None:
-    said = re.compile(r'(?:ask_to_stop|CancelRun|_cancel|cancel_by_id)\([^\n]*"(\w+)"')
+    said = re.compile(r'(?:ask_to_stop\(|CancelRun\(|_cancel\(|cancel_by_id)[^\n]*"(\w+)"')
     used = {word for path in (ROOT / "src" / "paddock").rglob("*.py") for word in said.findall(path.read_text())}
     assert used >= {"agent_removed", "interrupted", "run_over", "reader_gone", "protocol_error"}
     [line] = re.findall(r"- `reason` is one of .*\n.*", PAGE)

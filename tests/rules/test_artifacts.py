@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.access.areas import area_key
 from paddock.rules.access.artifacts import may_publish, may_read, safe_name
-from paddock.rules.access.permissions import Grant, RunScope, state_key
+from paddock.rules.access.permissions import Grant, RunScope, area_key, state_key
 from paddock.rules.rows.rows import ArtifactRow
 from paddock.rules.search.tokens import after_prefix
 
@@ -21,14 +20,19 @@ def a_grant(**changes: Any) -> Grant:
         "workspace_id": "w",
         "user_id": "u",
         "agent_id": "a",
-        "conversation_id": "c",
+        "session_id": "c",
         "subthread_id": "t",
     }
     more = {key: changes.pop(key) for key in ("files", "history_scope", "runner_id") if key in changes}
     known: dict[str, Any] = {"runner_id": "plugin:x/y/z", **more}
     every = frozenset({"plugin", "workspace", "binding"})
     return Grant(
-        RunScope(**at | changes), actions=frozenset(), state_scopes=every, storage_areas=every, deadline_at=0, **known
+        scope=RunScope(**at | changes),
+        actions=frozenset(),
+        state_scopes=every,
+        storage_areas=every,
+        deadline_at=0,
+        **known,
     )
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.conversations.attachment_urls import (
+from paddock.rules.access.signatures import SigningKeys
+from paddock.rules.conversations.attachments import (
     Owner,
-    SigningKeys,
     Upload,
     counts,
     granted_upload,

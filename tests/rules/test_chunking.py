@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.search.chunking import MAX_CHARS, Section, chunks_of, document_text
+from paddock.rules.search.passages import MAX_CHARS, Section, chunks_of, document_text
 
 texts = st.lists(
     st.sampled_from(["word ", "句子。", "\n", "\n\n", "x" * 400, "天" * 300, "A sentence of English. "]),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.rules.search.chunking import document_names
+from paddock.rules.search.passages import document_names
 
 
 @pytest.mark.parametrize(

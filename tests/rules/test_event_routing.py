@@ -2,8 +2,8 @@
 
 import pytest
 
+from paddock.rules.agents.resources import answering, answers
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.events import answering, answers
 
 RULES = {"desk": ["message.received"], "door": ["group.*"], "all": ["friend.request_received", "group.member_joined"]}
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from paddock.rules.access.permissions import BindingPolicy, RunScope, allowance, granted_files
-from paddock.rules.agents.resources import Offered, OfferedBase, OfferedFile, OfferedModel, OfferedTool
-from paddock.rules.run.context import AgentExtras, RunInput, StateShown, resolved_agent, run_context
-from paddock.rules.run.events import HANDOVER, MEMBER_JOINED, SCHEDULE, RunEvent, from_payload, to_payload
+from paddock.rules.agents.resources import AgentExtras, Offered, OfferedBase, OfferedFile, OfferedModel, OfferedTool
+from paddock.rules.log.payloads import HANDOVER, MEMBER_JOINED, SCHEDULE, RunEvent, from_payload, to_payload
+from paddock.rules.run.context import RunInput, StateShown, resolved_agent, run_context
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 from paddock_sdk.protocol.run_context import AgentRunContext

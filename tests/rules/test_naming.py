@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.rules.conversations.naming import shortened
+from paddock.rules.rows.rows import shortened
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from paddock.rules.errors import HostError
-from paddock.rules.run.open_calls import answers_to, approvals_in, interrupts_in, pending_in, with_approvals
+from paddock.rules.run.results import answers_to, approvals_in, interrupts_in, pending_in, with_approvals
 
 END: dict[str, Any] = {
     "pending_tool_call_ids": ["a", "b", 3],

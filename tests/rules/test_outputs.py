@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from paddock.rules.run.outputs import MAX_CODE, MAX_REASON, Collected, text_of
+from paddock.rules.log.payloads import text_of
+from paddock.rules.run.outputs import MAX_CODE, MAX_REASON, Collected
 from paddock.rules.run.results import Result
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import OutputReceived, RunFailed

@@ -74,9 +74,9 @@ def test_what_the_host_does_not_offer_is_not_granted() -> None:
 
 def test_state_keys_differ_for_every_part_of_the_scope() -> None:
     part = allowance(a_manifest(storage=["plugin"]), BindingPolicy(), EVERYTHING)
-    base = {"run_id": "r", "workspace_id": "w", "user_id": "u", "agent_id": "a", "conversation_id": "c"}
+    base = {"run_id": "r", "workspace_id": "w", "user_id": "u", "agent_id": "a", "session_id": "c"}
     keys = set()
-    for changed in (None, "workspace_id", "agent_id", "conversation_id", "subthread_id"):
+    for changed in (None, "workspace_id", "agent_id", "session_id", "subthread_id"):
         scope = RunScope(**(base | ({changed: "other"} if changed else {})))
         keys.add(state_key("conversation", part.for_run(scope, deadline_at=0)))
     assert len(keys) == 5

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.rules.log.places import Place, cursor_of, place_of
+from paddock.rules.log.events import Place, cursor_of, place_of
 from paddock.rules.rows.rows import WHOLE, View
 
 HERE, ELSEWHERE = "550e8400-e29b-41d4-a716-446655440000", "550e8400-e29b-41d4-a716-446655440001"

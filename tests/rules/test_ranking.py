@@ -1,6 +1,6 @@
 """BM25 prefers rare words and short texts; fusion prefers what both rankings like."""
 
-from paddock.rules.search.ranking import bm25, bounded, fuse
+from paddock.rules.search.passages import bm25, bounded, fuse
 from paddock.rules.search.tokens import terms_of, tokens_of
 
 

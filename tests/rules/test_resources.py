@@ -167,7 +167,7 @@ def test_the_clients_tools_are_shown_where_they_are_expected(wanted: bool | None
 
 
 def _frontend(wanted: bool | None) -> Any:
-    from paddock.rules.run.context import AgentExtras
+    from paddock.rules.agents.resources import AgentExtras
 
     return AgentExtras(frontend_tools=wanted)
 
@@ -206,7 +206,7 @@ def test_static_references_are_equal_exactly_when_what_they_refer_to_is(one: Bin
 
 
 def test_a_key_in_a_header_is_in_no_hash_and_refs_are_empty_for_who_does_not_want_them() -> None:
-    from paddock.rules.run.context import AgentExtras
+    from paddock.rules.agents.resources import AgentExtras
 
     def refs(secret: str) -> Any:
         server = {"name": "x", "url": "https://x", "headers": {"Authorization": secret}}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.host.session.restore import STORE_AWAY
-from paddock.rules.cluster.leases import WHY
+from paddock.host.session.memory import STORE_AWAY
+from paddock.rules.cluster import WHY
 
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "docs/spec/runner-protocol.md"

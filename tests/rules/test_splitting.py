@@ -4,15 +4,17 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paddock.rules.platforms.deliveries import DELAYS, PARTS, Unit, after_failure, follows, split
+from paddock.rules.agents.specs import TextUnit
+from paddock.rules.log.payloads import RunEvent
+from paddock.rules.platforms.deliveries import DELAYS, after_failure, deliveries_after, split
+from paddock.rules.rows.deliveries import PARTS
 from paddock.rules.rows.rows import TranscriptRow
 from paddock.rules.run.context import RunInput
-from paddock.rules.run.events import RunEvent
 
 UNITS = st.sampled_from(["characters", "bytes", "utf16"])
 
 
-def size(text: str, unit: Unit) -> int:
+def size(text: str, unit: TextUnit) -> int:
     match unit:
         case "bytes":
             return len(text.encode("utf-8", "surrogatepass"))
@@ -24,14 +26,16 @@ def size(text: str, unit: Unit) -> int:
 
 @given(text=st.text(max_size=600), limit=st.integers(4, 80), unit=UNITS)
 @example(text="a\u0301" * 50, limit=5, unit="characters")
-def test_every_part_fits_and_nothing_but_white_space_is_lost(text: str, limit: int, unit: Unit) -> None:
+def test_every_part_fits_and_nothing_but_white_space_is_lost(text: str, limit: int, unit: TextUnit) -> None:
     parts = split(text, limit, unit)
     assert all(size(part, unit) <= limit for part in parts)
     assert "".join("".join(parts).split()) == "".join(text.split())
 
 
 @given(text=st.text(max_size=600), limit=st.integers(4, 80), unit=UNITS, most=st.integers(1, 9))
-def test_with_a_limit_of_parts_the_last_one_has_all_that_is_left(text: str, limit: int, unit: Unit, most: int) -> None:
+def test_with_a_limit_of_parts_the_last_one_has_all_that_is_left(
+    text: str, limit: int, unit: TextUnit, most: int
+) -> None:
     parts = split(text, limit, unit, most=most)
     assert len(parts) <= most
     assert all(size(part, unit) <= limit for part in parts[: most - 1])
@@ -42,7 +46,7 @@ def test_of_an_answer_with_more_parts_than_there_are_places_nothing_is_lost() ->
     words = " ".join(f"word{number:07}" for number in range(40_000))
     item = TranscriptRow("s", 3, "i", "r", "assistant", "message", "a", words, b"", 1.0, b"{}")
     event = RunEvent(delivery={"surface": "chat", "max_message_size": 100, "platform_capabilities": {"delivers": True}})
-    rows = follows(RunInput("", {}, {}, "platform", 1, 1.0, True, event), [item], "w", 2.0)
+    rows = deliveries_after(RunInput("", {}, {}, "platform", 1, 1.0, True, event), [item], "w", 2.0)
     told = [msgspec.json.decode(row.body) for row in rows]
     assert [one["part"] for one in told] == list(range(1, PARTS))
     assert " ".join(one["text"] for one in told) == words

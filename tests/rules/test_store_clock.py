@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.rules.cluster.leases import store_offset
+from paddock.rules.cluster import store_offset
 
 pytestmark = pytest.mark.spec("http/one-clock")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.search.thread_search import SNIPPET_CHARS, Piece, owner_mark, snippet, thread_phrases
+from paddock.rules.search.queries import SNIPPET_CHARS, Piece, owner_mark, snippet, thread_phrases
 from paddock.rules.search.tokens import Phrase, tokens_of
 
 

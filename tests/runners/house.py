@@ -17,9 +17,11 @@ import psutil
 
 from paddock.ports import Caller, Placement, RunHandle
 from paddock.rules.run.results import Result
-from paddock.runners.gateway import Confinement, Gateway, ProcessTimes, RunnerGate
+from paddock.runners.gateway import Gateway
 from paddock.runners.installed.catalog import Catalog
 from paddock.runners.installed.plugins import Plugin
+from paddock.runners.processes.isolation import Confinement
+from paddock.runners.processes.shared import ProcessTimes, RunnerGate
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

@@ -124,7 +124,7 @@ async def test_it_is_told_of_other_hosts_in_the_handshake_and_when_they_change(t
             carry, bridge.send = bridge.send, lambda line: (sent.append(json.loads(line)), carry(line))[1]
             await attached(here, bridge)
             there.clear()
-            here.gateway.guests.tell_peers()
+            here.gateway.attached.tell_peers()
             told = [frame["params"]["peers"] for frame in sent if "peers" in frame.get("params", {})]
             assert told == [["ws://other/attach"], []]
             assert await here.gateway.manifest("plugin:test/nasty/default", "w1")  # it is still there

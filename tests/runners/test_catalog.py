@@ -91,7 +91,7 @@ def test_a_bad_plugin_never_hides_the_others(tmp_path: Path) -> None:
     write(tmp_path / "c")
     with structlog.testing.capture_logs() as said:
         assert [plugin.id for plugin in load_plugins(tmp_path)] == ["test/good"]
-    assert [line["event"] for line in said] == ["plugin.left_out", "plugin.left_out"]
+    assert [line["action"] for line in said] == ["plugin.left_out", "plugin.left_out"]
 
 
 def test_the_official_runners_are_always_there_and_can_be_replaced(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_bad_manifest_is_not_listed_warned_of_and_hides_nothing(case: str) -> 
         listing = check_manifests("test/good", [UNLISTED[case], manifest()], AgentRunnerPermissions())
     assert list(listing.runners) == ["plugin:test/good/default"]
     assert [line["reason"] for line in said] == listing.problems
-    assert [line["event"] for line in said] == ["runner.not_listed"]
+    assert [line["action"] for line in said] == ["runner.not_listed"]
 
 
 @pytest.mark.parametrize("version", ["1", "1.7"])
@@ -194,13 +194,13 @@ def test_a_manifest_gets_no_more_than_a_person_agreed_to_and_the_rest_is_named()
         [listed] = check_manifests("test/good", [manifest(permissions=asked)], ceiling).runners.values()
     assert listed.permissions == AgentRunnerPermissions(history=["page"])
     [line] = said
-    assert line["event"] == "runner.above_ceiling"
+    assert line["action"] == "runner.above_ceiling"
     assert line["left_out"] == {
         "history": ["search"],
         "storage": ["plugin", "workspace"],
         "history_scope": "workspace",
     }
-    assert line.keys() == {"event", "log_level", "runner_id", "left_out"}
+    assert line.keys() == {"event", "action", "log_level", "runner_id", "left_out"}
 
 
 def test_the_lower_of_two_ceilings_counts_and_none_is_none() -> None:

@@ -124,7 +124,7 @@ async def test_results_of_types_nobody_knows_are_warned_of_once_in_a_run_and_han
         for number, kind in enumerate(["message.delta", "dance.started", "dance.ended", "run.completed"], 1):
             wire.result("r1", number, kind)
         wire.result("r2", 1, "dance.started")
-    assert [(line["event"], line["run_id"], line["type"]) for line in said] == [
+    assert [(line["action"], line["run_id"], line["type"]) for line in said] == [
         ("runner.unknown_result", "r1", "dance.started"),
         ("runner.unknown_result", "r2", "dance.started"),
     ]
@@ -463,7 +463,7 @@ async def test_credit_that_cannot_be_read_is_warned_of_and_gives_nothing(params:
     with structlog.testing.capture_logs() as said:
         wire.says(method="call_credit", params=params)
         await settle()
-    assert (len(chunks_of(wire)), [line["event"] for line in said]) == (1, ["runner.unknown_notification"])
+    assert (len(chunks_of(wire)), [line["action"] for line in said]) == (1, ["runner.unknown_notification"])
 
 
 def test_every_code_of_the_house_has_one_of_the_wires_seven() -> None:

@@ -72,7 +72,7 @@ async def test_repeated_results_are_dropped_and_gaps_accepted(tmp_path: Path) ->
             news, _ = await here.run("sequences [1, 2, 2, 1, 5, 4, 6]")
             await news.over()
         assert news.text == ["n1", "n2", "n5", "n6"]
-        assert [line["event"] for line in said if line["event"].startswith("runner.seq")] == [
+        assert [line["action"] for line in said if line["action"].startswith("runner.seq")] == [
             "runner.sequence_repeated",
             "runner.sequence_repeated",
             "runner.sequence_gap",
@@ -151,7 +151,7 @@ async def test_standard_error_is_logged_up_to_its_cap_and_never_blocks(
         with structlog.testing.capture_logs() as said:
             news, _ = await here.run("stderr 200")
             assert (await news.over()).ended
-        lines = [line["line"] for line in said if line["event"] == "runner.stderr"]
+        lines = [line["line"] for line in said if line["action"] == "runner.stderr"]
         assert lines.count("(further output dropped)") == 1
         assert lines[-1] == "(further output dropped)"
         assert sum(map(len, lines)) <= 1_000_000

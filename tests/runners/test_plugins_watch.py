@@ -9,9 +9,9 @@ from cli.package_makers import PLUGIN, a_directory
 from paddock.rules.rows.rows import AuditRow
 from paddock.runners.gateway import Gateway
 from paddock.runners.installed.catalog import Catalog
-from paddock.runners.installed.plugins_watch import PluginsWatch
 from paddock.runners.packages import InstalledPlugins, read_package
 from paddock.runners.packages.installed import RECORD_FILE
+from paddock.runners.plugin_updates import PluginsWatch
 from runners.house import house
 
 pytestmark = pytest.mark.anyio

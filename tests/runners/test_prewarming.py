@@ -1,12 +1,13 @@
 """Where every run has a process of its own, one waits ready for the next, and knows nothing before that."""
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import anyio
 import psutil
 import pytest
 
-from paddock.runners.processes import prewarming as spares
+from paddock.runners.processes import prewarming
 from runners.house import House, eventually, house, marked, plugin
 
 pytestmark = pytest.mark.anyio
@@ -15,7 +16,7 @@ ONE_EACH = plugin(runs_per_process=1)
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spares, "AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(prewarming, "AFTER_SECONDS", 0.0)
 
 
 async def pid_of_a_run(here: House, workspace: str = "") -> int:
@@ -114,60 +115,80 @@ async def test_one_that_died_is_not_given_a_run(tmp_path: Path) -> None:
         assert await pid_of_a_run(here) != spare
 
 
-def ready_in(here: House) -> set[int]:
-    [supervisor] = list(here.gateway._staff)
-    return {worker.process.pid for worker in supervisor._ready() if worker.process.pid is not None}
+@pytest.fixture
+def became_ready(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """One entry for each process that is, or was, ready."""
+    ready, so_far = prewarming.Prewarming.ready, list[bool]()
+
+    def noted(self: prewarming.Prewarming, *, ahead: bool) -> None:
+        so_far.append(ahead)
+        ready(self, ahead=ahead)
+
+    monkeypatch.setattr(prewarming.Prewarming, "ready", noted)
+    return so_far
 
 
-async def so_many_wait(here: House, many: int) -> set[int]:
-    """The processes that are there when all others have gone, once they are ready."""
+async def so_many_wait(here: House, many: int, served: Collection[int], became_ready: Sequence[bool]) -> set[int]:
+    """The processes that are there when those that served a run have gone, once they are ready."""
     with anyio.fail_after(30):
         while True:
-            ready = ready_in(here)
-            if len(ready) == many == len(runners_of(here)):
-                return ready
+            found = set(runners_of(here))
+            if len(found) == many and not found & set(served) and len(became_ready) == len(served) + many:
+                return found
             await anyio.sleep(0.01)
 
 
-async def test_a_workspace_with_many_runs_leaves_the_process_that_waits_for_another(tmp_path: Path) -> None:
+async def test_a_workspace_with_many_runs_leaves_the_process_that_waits_for_another(
+    tmp_path: Path, became_ready: list[bool]
+) -> None:
     async with house(tmp_path, [ONE_EACH]) as here:
-        await pid_of_a_run(here, "quiet")
-        await so_many_wait(here, 1)
-        loud = [await here.run("pid", workspace="loud") for _ in range(3)]
-        assert len(ready_in(here)) == 1, "each of these runs had a process started for itself"
-        for news, _ in loud:
-            await news.over()
-        ready = await so_many_wait(here, 2)
-        assert await pid_of_a_run(here, "quiet") in ready
+        served = [await pid_of_a_run(here, "quiet")]
+        await so_many_wait(here, 1, served, became_ready)
+        for _ in range(3):
+            await here.run("flood 0", workspace="loud")  # goes on
+        there = set(runners_of(here))
+        assert len(there) == 4, "each of these runs had a process started for itself"
+        assert await pid_of_a_run(here, "quiet") in there
 
 
 async def test_a_process_that_is_kept_for_nobody_serves_whoever_comes(tmp_path: Path) -> None:
     async with house(tmp_path, [ONE_EACH]) as here:
-        await here.gateway.list_runners()
-        [asked] = await so_many_wait(here, 1)
-        assert await pid_of_a_run(here, "anybody") == asked
+        [status] = await here.gateway.list_runners()
+        assert await pid_of_a_run(here, "anybody") == status.pid
 
 
-async def test_processes_that_wait_are_bounded_of_one_workspace_and_in_all(tmp_path: Path) -> None:
+async def test_processes_that_wait_are_bounded_of_one_workspace_and_in_all(
+    tmp_path: Path, became_ready: list[bool]
+) -> None:
     async with house(tmp_path, [ONE_EACH]) as here:
-        started = [await here.run("pid", workspace="loud") for _ in range(3)]
-        for news, _ in started:
-            await news.over()
-        await so_many_wait(here, 1)
-        for number in range(spares.MOST + 1):
-            await pid_of_a_run(here, f"w{number}")
-        ready = await so_many_wait(here, spares.MOST)
-        assert await pid_of_a_run(here, "w1") in ready
-        await so_many_wait(here, spares.MOST)
-        [supervisor] = list(here.gateway._staff)
-        mine = [supervisor._prewarming.may_take(f"w{number}", spares.MOST) for number in range(spares.MOST + 1)]
-        assert mine == [False, True, True, True, True], "those whose runs ended last have one"
+        served: list[int] = []
+        for news, _ in [await here.run("pid", workspace="loud") for _ in range(3)]:
+            served.append(int((await news.over()).results[-1].data["pid"]))
+        await so_many_wait(here, 1, served, became_ready)
+        served += [await pid_of_a_run(here, f"w{number}") for number in range(prewarming.MOST + 1)]
+        kept = await so_many_wait(here, prewarming.MOST, served, became_ready)
+        theirs = [await pid_of_a_run(here, f"w{number}") for number in range(1, prewarming.MOST + 1)]
+        assert set(theirs) == kept, "those whose runs ended last have one each"
+
+
+async def test_a_workspace_takes_what_is_kept_for_it_or_for_nobody() -> None:
+    async def start() -> None:
+        """Done by the test."""
+
+    waiting = prewarming.Prewarming(60.0, start=start, give_up=lambda _: None)
+    names = [f"w{number}" for number in range(prewarming.MOST + 1)]
+    for name in names:
+        waiting.run_over(name)
+        waiting.ready(ahead=True)
+    assert [waiting.may_take(name, prewarming.MOST) for name in names] == [False, True, True, True, True]
+    assert waiting.may_take(names[0], prewarming.MOST + 1)
+    waiting.stop()
 
 
 async def test_all_that_wait_are_given_up_when_nobody_comes(tmp_path: Path) -> None:
-    async with house(tmp_path, [ONE_EACH], spare_seconds=3.0) as here:
+    async with house(tmp_path, [ONE_EACH], spare_seconds=1.0) as here:
         for workspace in ("one", "two"):
             await pid_of_a_run(here, workspace)
-        await so_many_wait(here, 2)
+        await eventually(lambda: here.gateway.count_by_state() == {"ready": 1})
         await eventually(lambda: marked(here.mark) == [])
         assert await pid_of_a_run(here, "one")

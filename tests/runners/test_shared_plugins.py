@@ -6,9 +6,9 @@ import pytest
 
 from cli.package_makers import PLUGIN, a_directory
 from paddock.rules.rows.rows import AuditRow, PluginRow
-from paddock.runners.installed.shared_plugins import SharedPlugins
 from paddock.runners.packages import InstalledPlugins, Package, PackageError, read_package, unpack
 from paddock.runners.packages.archives import packed
+from paddock.runners.plugin_updates import SharedPlugins
 from stores import QuickStore
 
 pytestmark = pytest.mark.anyio

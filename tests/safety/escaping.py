@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import paddock_sdk
 from paddock.confinement.homes import Homes
 from paddock.ports import ANYWHERE, Placement
-from paddock.runners.installed.plugins import Place, Plugin
+from paddock.runners.installed.plugins import Plugin, ProcessPlace
 from paddock.runners.processes.isolation import PIDS, ConfinementSetup, sandbox_of
 from runners.house import FIXTURES, PYTHON, House, News, house, plugin
 from safety.escaping_ways import CONTROL
@@ -118,7 +118,7 @@ async def asked(here: House, text: str, name: str = "nasty", placement: Placemen
     return dict(news.results[-1].data)
 
 
-def seen_by(hostile: Plugin, data: Path, place: Place) -> list[tuple[str, str]]:
+def seen_by(hostile: Plugin, data: Path, place: ProcessPlace) -> list[tuple[str, str]]:
     """The list of what such a process sees, as the host has it."""
     command = (PYTHON, *hostile.command[1:])
     ground = ConfinementSetup(Homes(data / "runners"), data)
@@ -134,7 +134,7 @@ async def main(base: Path) -> dict[str, Any]:
         networked = plugin("networked", isolation="L1", network=True, directory=base / "plugin", command=command)
         home = world.data / "runners" / "test" / "nasty"
         alone = Placement(isolation="L1", directory=str(world.work), directory_is_ours=True, conversation=MINE)
-        place = Place("L1", world.work, directory_is_ours=True, conversation=MINE)
+        place = ProcessPlace("L1", world.work, directory_is_ours=True, conversation=MINE)
         async with house(world.data, [hostile, harmless, networked], data=world.data) as here:
             many = await asked(here, world.targets(writable=str(home)))
             one = await asked(here, world.targets(writable=str(world.work)), placement=alone)
@@ -145,7 +145,7 @@ async def main(base: Path) -> dict[str, Any]:
             visited = world.noticed()
             skipped = sorted(set(many["tried"]) - set(CONTROL))
             control = await asked(here, world.targets(writable=str(world.work), skipped=skipped), "open")
-            lists = [seen_by(hostile, world.data, each) for each in (Place("L1"), place)]
+            lists = [seen_by(hostile, world.data, each) for each in (ProcessPlace("L1"), place)]
         return {"wired": wired, "wired_alone": wired_alone, "visited": visited} | {
             "many": many,
             "one": one,

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 
 from loopback import QuietHandler
-from paddock.rules.platforms.webhook_signatures import headers_for
+from paddock.rules.access.signatures import webhook_headers
 from safety.tenants import DOT, ENDED, Tenant, got, key_of
 from walk.hosts import HostProcess, wait_until
 
@@ -159,7 +159,7 @@ def _platform(host: HostProcess, client: httpx.Client) -> dict[str, str]:
     """A message of a chat platform: it leads to a question to its user, and to a delivery that nobody takes."""
     event = {"event_id": uuid.uuid4().hex, "event_type": "message.received", "conversation_id": PRIVATE}
     body = json.dumps({**event, "actor": {"actor_id": "u-42"}, "input": {"text": "permission"}}).encode()
-    signed = headers_for(SECRET.encode(), event["event_id"], time.time(), body)
+    signed = webhook_headers(SECRET.encode(), event["event_id"], time.time(), body)
     got(host.client().post("/api/v1/events?platform=chat", content=body, headers=signed))
 
     def listed(what: str) -> list[dict[str, Any]]:

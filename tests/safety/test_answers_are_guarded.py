@@ -58,7 +58,7 @@ async def test_every_answer_in_json_says_what_it_is_and_is_kept_by_nobody() -> N
 
 
 @pytest.mark.spec("http/guarded")
-async def test_the_short_way_and_streams_say_so_too() -> None:
+async def test_accepted_runs_and_streams_say_so_too() -> None:
     async with open_doors() as doors:
         accepted = await doors.post(a_body())
         assert accepted.status_code == 202

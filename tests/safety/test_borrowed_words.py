@@ -129,7 +129,7 @@ OF_THE_CALLER = (
     "rules/schedule/schedule.py",
     "host/calls/artifacts.py",
     "http_api/admin/knowledge.py",
-    "http_api/edge/reading.py",
+    "http_api/edge/shapes.py",
     "knowledge/formats.py",
     "runners/attached_runners.py",
     "runners/wire/frames.py",
@@ -150,13 +150,13 @@ FOR_OPERATORS = (
     "runners/packages/installed.py",
     "runners/packages/langbot.py",
     "runners/installed/plugins.py",
-    "runners/installed/shared_plugins.py",
+    "runners/plugin_updates.py",
     "runners/processes/supervisor.py",
     "storage/files/backup.py",
     "storage/files/cluster_secret.py",
     "storage/files/signing_keys.py",
     "storage/sqlite/commands.py",
-    "storage/sqlite/transaction.py",
+    "storage/sqlite/group.py",
 )
 """Settings, plugins and files of the host: in the log, on a terminal, or as `for_operators`."""
 ALLOWED = {*OF_THE_CALLER, *FOR_OPERATORS}

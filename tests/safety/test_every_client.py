@@ -30,7 +30,7 @@ KNOWN = {
     "paddock_sdk/endpoint.py": "the host's own socket, at L1",
     "paddock/models/loading.py": "an Ollama on this machine, found at start",
     "paddock/http_api/edge/tokens.py": "keys of the issuer: settings",
-    "paddock/http_api/admin/attach.py": "another host of the cluster: from the database",
+    "paddock/http_api/admin/runners.py": "another host of the cluster: from the database",
     "paddock/cli/plugin_work/dev.py": "whoever runs the command",
     "paddock/cli/plugin_work/dev_cluster.py": "whoever runs the command",
     "paddock_sdk/client/wire.py": "whoever runs the client",

@@ -11,9 +11,9 @@ from host.scripted import AGENTS
 from http_api.doors import Doors, a_body, open_doors
 from http_api.test_connection import DOOR, Socket, a_socket
 from http_api.test_patience import refused, until
-from paddock.host.keeping.audit import Audit
+from paddock.host.audit import Audit
 from paddock.http_api.edge.bounds import PATIENCE, Crowd
-from paddock.http_api.edge.slow_clients import SENT_AHEAD
+from paddock.http_api.edge.connection import SENT_AHEAD
 from paddock.rules.rows.rows import AuditRow
 from stores import QuickStore
 
@@ -107,18 +107,38 @@ async def test_where_nobody_is_idle_a_request_on_its_way_goes_and_then_who_comes
 async def test_what_is_on_its_way_is_bounded_for_a_caller_and_in_all_and_the_oldest_goes_first() -> None:
     crowd = Crowd(body_bytes=380_000)
     async with open_doors(crowd=crowd) as doors, sockets(doors, 8) as clients:
-        key = (await doors.key_for("ann"))["Authorization"]
+        keys = {user: (await doors.key_for(user))["Authorization"] for user in ("ann", "bob", *"cdef")}
         first, second, third, ann, *others = clients
-        for number, client in enumerate((first, second, third), 1):  # without a key all are one caller: 95,000 bytes
-            begin(client, DOOR, 40_000, of=60_000)
+        for number, client in enumerate((first, second, third), 1):  # one caller: 95,000 bytes
+            begin(client, DOOR, 40_000, f"authorization: {keys['bob']}", of=60_000)
             await until(lambda: crowd.unfinished_bytes // 40_000 == min(number, 2))  # noqa: B023 - it is awaited here
         assert (await refused(first))[0] == "http/1.1 503 service unavailable"
-        begin(ann, DOOR, 60_000, f"authorization: {key}", of=65_000)
-        for number, client in enumerate(others):  # keys that nobody has: each another caller
-            begin(client, DOOR, 64_000, f"authorization: Bearer {number}", of=65_000)
+        begin(ann, DOOR, 60_000, f"authorization: {keys['ann']}", of=65_000)
+        for user, client in zip("cdef", others, strict=True):  # each another caller
+            begin(client, DOOR, 64_000, f"authorization: {keys[user]}", of=65_000)
             await asyncio.sleep(0)
         assert (await refused(second))[0] == "http/1.1 503 service unavailable"
         assert crowd.unfinished_bytes <= 380_000
+
+
+@pytest.mark.spec("http/unfinished")
+async def test_all_who_show_no_key_are_one_caller() -> None:
+    crowd = Crowd(body_bytes=380_000)
+    async with open_doors(crowd=crowd) as doors, sockets(doors, 3) as clients:
+        for number, client in enumerate(clients, 1):
+            begin(client, DOOR, 40_000, of=60_000)
+            await until(lambda: crowd.unfinished_bytes // 40_000 == min(number, 2))  # noqa: B023 - it is awaited here
+        assert (await refused(clients[0]))[0] == "http/1.1 503 service unavailable"
+
+
+@pytest.mark.spec("http/unfinished")
+async def test_of_callers_who_are_not_known_nothing_is_held() -> None:
+    crowd = Crowd()
+    async with open_doors(crowd=crowd) as doors, a_socket(doors) as client:
+        await doors.key_for("ann")
+        begin(client, DOOR, 1000, "authorization: Bearer nobody's", of=60_000)
+        assert "401" in (await client.head()).splitlines()[0]
+        assert crowd.unfinished_bytes == 0
 
 
 async def test_what_came_in_full_or_was_given_up_is_held_no_more() -> None:

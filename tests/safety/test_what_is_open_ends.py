@@ -26,7 +26,7 @@ from paddock.host.streams import open_streams
 from paddock.host.streams.open_streams import StreamLimits
 from paddock.http_api.edge.tokens import LEEWAY_SECONDS, TokenRules, Tokens
 from paddock.ports import ApiKeyRow
-from paddock.rules.access.credentials import HOST, KEYLESS, Credential, read_credential
+from paddock.rules.access.signatures import HOST, KEYLESS, Credential, read_credential
 from paddock.rules.rows.rows import AuditRow
 
 pytestmark = pytest.mark.anyio

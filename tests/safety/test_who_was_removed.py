@@ -4,8 +4,7 @@ import pytest
 
 from host.scripted import ANN, BOB
 from host.test_automations import NOON, Clock, a_house, a_job, finish
-from paddock.host.people.api_keys import new_key
-from paddock.host.people.principals import Principal
+from paddock.host.people.principals import Principal, new_key
 from paddock.rules.rows.rows import AuditRow
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("http/automations-removed")]

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paddock.rules.session.bus import MessageItem, on_message
-from paddock.rules.session.decide import Decision, step
+from paddock.rules.session.decide import step
+from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.invariants import violations
 from paddock.rules.session.messages import (

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -209,6 +209,7 @@ async def moody_at(port: int, *how: str) -> AsyncGenerator[None]:
     command = [sys.executable, MOODY, str(port), *how]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
+            await eventually(lambda: is_open(port))  # else it is looked for again later and later
             yield
         finally:
             process.kill()
@@ -269,13 +270,13 @@ async def test_a_server_over_http_that_began_anew_unnoticed_is_asked_again_as_a_
 
 async def test_stopping_is_the_end_also_when_the_server_dies_at_that_moment() -> None:
     port = free_port()
-    async with asyncio.timeout(30), running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
-        (server,) = tools.servers
-        async with moody_at(port):
-            await eventually(lambda: server.problem is None)
+    async with asyncio.timeout(60), AsyncExitStack() as there:
+        await there.enter_async_context(moody_at(port))
+        async with running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
             hanging = asyncio.create_task(calling(tools, "moody__hang"))
-            await eventually(lambda: server.problem is None and not hanging.done())
             await said(tools, "moody__add", a=1, b=2)
+            assert not hanging.done()
+            await there.aclose()
     assert (await hanging).is_error
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nats_server import NatsServer
-from paddock.storage.files.verifying import look
+from paddock.storage.files.backup import look
 from paddock.storage.postgres import commands as rebuilding
 from paddock.storage.sqlite.commands import compare, has_database
 from postgres_server import a_database

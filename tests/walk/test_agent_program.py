@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -13,6 +13,7 @@ from paddock.compose import Rooms, rooms_of
 from paddock.compose.build import house_of
 from paddock.host.agents import watch as agents_watch
 from paddock.host.agents.file import AgentsFileError
+from paddock.host.runs.live_runs import LiveRuns
 from paddock.ports.tools import ToolUse
 from paddock.settings import Settings
 
@@ -80,10 +81,12 @@ async def test_a_change_is_in_force_without_a_restart_also_one_of_a_single_lette
         assert {row.result for row in await house.ground.store.audit() if row.action == "agents.reload"} == {"allowed"}
 
 
-async def test_a_run_that_is_live_keeps_the_functions_it_began_with_until_it_ends(file: Path) -> None:
+async def test_a_run_that_is_live_keeps_the_functions_it_began_with_until_it_ends(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = ["old"]
+    monkeypatch.setattr(LiveRuns, "ids", lambda _: live)
     async with a_house(file) as house:
-        parts = cast("Any", house.upkeep.agents_watch)._prepare.__self__._parts
-        parts._live = lambda: ["old"]
         write(file, 2, "Be short.")
         await until(house, lambda: instructions(house) == "Be short.")
         assert (await number(house, "old"), await number(house)) == (1, 2)
@@ -91,7 +94,7 @@ async def test_a_run_that_is_live_keeps_the_functions_it_began_with_until_it_end
         await until(house, lambda: instructions(house) == "No tools.")
         assert house.granted.tools.find("default", "lucky_number") is not None, "a grant may still name it"
         assert await number(house, "old") == 1
-        parts._live = tuple
+        live = []
         write(file, text='from paddock import Agent\nagent = Agent("Still none.", tools=[])\n')
         await until(house, lambda: instructions(house) == "Still none.")
         assert house.granted.tools.find("default", "lucky_number") is None

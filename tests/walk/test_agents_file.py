@@ -85,7 +85,7 @@ def test_the_command_line_lists_and_checks_agents(host: HostProcess, tmp_path: P
     file.write_text(f"agents: {{a: {{runner: '{ECHO}', config: {{bdoy: x}}}}, b: {{runner: '{ECHO}'}}}}")
     seen = paddock("agents", "check", str(file))
     assert seen.returncode == 0
-    assert "Not looked at is the config of a: " in seen.stdout
+    assert "The config of a was not checked" in seen.stdout
     file.write_text("agents: {a: {runner: x}}")
     seen = paddock("agents", "check", str(file))
     assert (seen.returncode, "line 1: agents.a.runner is wrong" in seen.stderr) == (1, True)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from loopback import QuietHandler
-from paddock.rules.platforms.webhook_signatures import headers_for
+from paddock.rules.access.signatures import webhook_headers
 from walk.hosts import HostProcess, text_of, wait_until
 
 WITNESS = Path(__file__).parent / "witness"
@@ -55,7 +55,7 @@ class Chat:
         told = {"event_id": uuid.uuid4().hex, "event_type": event_type, "conversation_id": "room", **event}
         body = json.dumps(told).encode()
         headers = {"Content-Type": "application/json"}
-        headers |= headers_for(SECRET.encode(), told["event_id"], time.time(), body)
+        headers |= webhook_headers(SECRET.encode(), told["event_id"], time.time(), body)
         with host.client() as client:
             answer = client.post("/api/v1/events?platform=chat", content=body, headers=headers)
         assert answer.status_code == 202, answer.text

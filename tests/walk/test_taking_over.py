@@ -84,7 +84,7 @@ def test_what_dev_said_is_taken_over_by_the_first_user_with_a_key(new_host: Call
         assert (later.status_code, later.json()["created"]) == (202, False)
         rows = ann.get("/api/v1/audit", params={"action": "session.take_over"}).json()["decisions"]
         assert {row["resource"] for row in rows} == found
-        why = "from dev to ann, by whoever runs the host"
+        why = "from dev to ann, by an operator"
         assert {(row["actor"], row["reason"]) for row in rows} == {("user:dev", why)}
         # A workspace's administrator does not run the host.
         refused = ann.post("/api/v1/take-over", json={"user": "eve"})

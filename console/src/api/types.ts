@@ -329,13 +329,13 @@ export interface ClientTool {
   parameters: Record<string, unknown>;
 }
 
-/** `AutomationJob.config`: what a run of the job is given. */
+/** `AutomationJob.config`: the tools and context of the job's runs. */
 export interface ConfigShape {
   enabledTools?: string[] | null;
   context?: ContextShape[];
 }
 
-/** Something the agent should always know. */
+/** A fact the agent should always know. */
 export interface ContextItem {
   description: string;
   value: string;
@@ -494,7 +494,7 @@ export interface Feedback {
   comment?: string | null;
 }
 
-/** A file that comes along: its bytes, or what this host calls it. What it is is judged by its content. */
+/** A file of a message: its bytes, or a reference to a file of this host. Its type is judged by its content. */
 export interface FileShape {
   artifact_id?: string | null;
   url?: string | null;
@@ -799,7 +799,7 @@ export interface Piece {
   hit: boolean;
 }
 
-/** The envelope of an event, in the words of the runner protocol. */
+/** An event, with field names as in the runner protocol. */
 export interface PlatformEvent {
   event_id: string;
   event_type: string;
@@ -1108,7 +1108,7 @@ export interface SettingsChange {
   locale?: string | null;
 }
 
-/** A skill the runner may use; a plain name is enough. */
+/** A skill the runner may use; it may be given as its name alone. */
 export interface Skill {
   name: string;
   display_name?: string | null;

@@ -10,14 +10,8 @@ from pydantic import ValidationError
 
 from paddock_sdk import encoding
 from paddock_sdk.host_call_error import HostCallError, host_call_error
-from paddock_sdk.protocol.errors import (
-    DEADLINE_EXCEEDED,
-    INVALID_ARGUMENT,
-    PAYLOAD_TOO_LARGE,
-    RUNTIME_ERROR,
-    AgentAPIError,
-)
-from paddock_sdk.protocol.frames import INVALID_PARAMS, Limits
+from paddock_sdk.protocol.errors import DEADLINE_EXCEEDED, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, RUNTIME_ERROR
+from paddock_sdk.protocol.frames import INVALID_PARAMS, AgentAPIError, Limits
 
 Answer = dict[str, Any]
 T = TypeVar("T")

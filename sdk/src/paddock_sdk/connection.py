@@ -12,13 +12,14 @@ from pydantic_core import from_json
 from paddock_sdk import __version__, encoding
 from paddock_sdk.calls import Calls, RunCalls
 from paddock_sdk.causes import complaint_of
-from paddock_sdk.protocol.errors import INVALID_ARGUMENT, NOT_FOUND, AgentAPIError
+from paddock_sdk.protocol.errors import INVALID_ARGUMENT, NOT_FOUND
 from paddock_sdk.protocol.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     REFUSED,
+    AgentAPIError,
     InitializeParams,
     PluginInfo,
 )

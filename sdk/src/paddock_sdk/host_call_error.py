@@ -1,6 +1,7 @@
 """The one exception a host call raises. What to do about it is the runner's business."""
 
-from paddock_sdk.protocol.errors import RUNTIME_ERROR, AgentAPIError
+from paddock_sdk.protocol.errors import RUNTIME_ERROR
+from paddock_sdk.protocol.frames import AgentAPIError
 
 
 class HostCallError(Exception):

@@ -2,11 +2,9 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from paddock_sdk.protocol.results import StateScope
-
-TERMINAL_TYPES: Final = frozenset({"run.completed", "run.failed"})
 
 
 class Result:

@@ -13,7 +13,8 @@ from paddock_sdk.encoding import ResultEncoder
 from paddock_sdk.host_api import HostApi
 from paddock_sdk.protocol.errors import PAYLOAD_TOO_LARGE, RUNNER_ERROR
 from paddock_sdk.protocol.frames import Limits, longest_result
-from paddock_sdk.results import TERMINAL_TYPES, Delta, Result, completed, failed
+from paddock_sdk.protocol.results import TERMINAL_TYPES
+from paddock_sdk.results import Delta, Result, completed, failed
 from paddock_sdk.runner import AgentRunner, Results, RunContext
 from paddock_sdk.secrets import NO_SECRETS
 

@@ -1,7 +1,7 @@
 """The buses that wake hosts: inside one process, or through NATS. Only the chosen one is loaded."""
 
 from paddock.ports.bus import Bus
-from paddock.rules.agents.extras import needed_for
+from paddock.rules.errors import needed_for
 
 EMBEDDED = "embedded"
 

@@ -42,10 +42,13 @@ class _Subscription:
         self._bus = bus
         self.subject = subject
         self.heard = heard
+        self.stopped = False
+        self.asked_for: asyncio.Task[None] | None = None
         self.held: Any = None
 
     async def on_message(self, message: Any) -> None:
-        self.heard(message.data)
+        if not self.stopped:  # the server may not know yet
+            self.heard(message.data)
 
     async def stop(self) -> None:
         await self._bus.drop(self)
@@ -100,12 +103,16 @@ class NatsBus:
         try:
             await self._tell(subscription)
         except BaseException:  # who wanted to hear it has gone meanwhile
+            subscription.stopped = True
             self._later(self.drop(subscription))
             raise
         return subscription
 
     async def drop(self, subscription: _Subscription) -> None:
+        subscription.stopped = True
         self._subscriptions.discard(subscription)
+        if subscription.asked_for is not None:
+            await asyncio.wait({subscription.asked_for})
         if subscription.held is not None:
             with suppress(*AWAY):
                 await subscription.held.unsubscribe()
@@ -114,10 +121,15 @@ class NatsBus:
 
     async def _tell(self, subscription: _Subscription) -> None:
         if self._connection is not None:  # the library also takes it while the server is away, and tells it then
-            with suppress(*AWAY):
-                await self._listen(subscription)
-                if self.healthy():
-                    await self._reach_the_server()
+            # To its end, also when its reader has gone meanwhile: what is half asked for cannot be taken back.
+            subscription.asked_for = self._later(self._ask_for(subscription))
+            await asyncio.wait({subscription.asked_for})
+            if self.healthy():
+                await self._reach_the_server()
+
+    async def _ask_for(self, subscription: _Subscription) -> None:
+        with suppress(*AWAY):
+            await self._listen(subscription)
 
     async def _listen(self, subscription: _Subscription) -> None:
         subscription.held = await self._connection.subscribe(subscription.subject, cb=subscription.on_message)

@@ -1,4 +1,8 @@
-"""The command line."""
+"""The command line: `main` runs a command, `app` and `commands/` state them, the other folders do their larger work.
+
+A command imports its work when it runs. What a person is told comes from `output`; a running host is asked through
+`client`, never by reading its files.
+"""
 
 import gc
 

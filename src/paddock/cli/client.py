@@ -9,21 +9,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
-from paddock.cli.hosting import presence
-from paddock.cli.output import USAGE, CommandError, command
+from paddock.cli import presence
+from paddock.cli.output import USAGE, CommandError, command, harmless, harmless_in
 from paddock_sdk.client import wire
 from paddock_sdk.client.wire import UNAVAILABLE, Event
 
 DEFAULT_URL = "http://127.0.0.1:8484"
 UNAUTHENTICATED = 401
+NOT_FOUND = 404
+SESSIONS = ("agent", "sessions")
+RUNS = ("agent", "runs")
 
-
-__all__ = ["UNAUTHENTICATED", "UNAVAILABLE", "Event", "HostClient", "HostGoneError", "RefusedError", "connect"]
+__all__ = ["UNAUTHENTICATED", "UNAVAILABLE", "Event", "HostClient", "HostGoneError", "RefusedError", "at", "connect"]
 
 ELSEWHERE = (
     "On the host's own machine, add --data DIR with its data directory; elsewhere, put your key into PADDOCK_API_KEY."
 )
+
+
+def at(*parts: str, **query: str | None) -> str:
+    """Return a path of the API: its parts quoted, and those questions that have a value."""
+    asked = urlencode({name: value for name, value in query.items() if value is not None})
+    return "/".join(("/api/v1", *(quote(part, safe="") for part in parts))) + (f"?{asked}" if asked else "")
 
 
 class HostGoneError(CommandError):
@@ -47,10 +56,12 @@ class HostClient:
     unknown_hint: str = ""
     """What to do when the host does not know us."""
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """The JSON answer; raises RefusedError for a problem, HostGoneError when nobody answers."""
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, for_programs: bool = False) -> Any:
+        """The JSON answer, made harmless for a terminal unless it is for programs. Raises RefusedError for a problem,
+        HostGoneError when nobody answers."""
         with self._in_our_words():
-            return self._wire().call(method, path, body)
+            answer = self._wire().call(method, path, body)
+        return answer if for_programs else harmless_in(answer)
 
     def events(self, path: str, *, after: str = "") -> Iterator[Event]:
         """Events after a cursor until the stream ends or breaks; the reader knows which of the two it was."""
@@ -71,16 +82,16 @@ class HostClient:
         except wire.RefusedError as error:
             knows_us = error.status != UNAUTHENTICATED or not self.unknown_hint
             detail = str(error) if knows_us else f"{error}. {self.unknown_hint}"
-            raise RefusedError(error.status, error.code, detail) from error
+            raise RefusedError(error.status, error.code, harmless(detail)) from error
         except wire.GoneError as error:
             why = f" ({error.why})" if error.why else ""
             raise HostGoneError(f"No host answers at {self.url}{why}. Start one with: {self.start_hint}") from error
 
 
 def connect(url: str | None, data: Path | None) -> HostClient:
-    """The host to talk to: the one asked for, by address or by data directory, else one that is easily found.
+    """Return a client of the host that was named by address or data directory, else of one that is easily found.
 
-    Whoever named a data directory means the host that serves it and no other one.
+    A data directory that was named stands for the host that serves it and no other one.
     """
     directory = presence.data_directory(data)
     here = presence.find(directory)

@@ -1,7 +1,9 @@
-"""The program: runs a command, and whatever a person can cause ends in a sentence and an exit code."""
+"""The program: runs a command; every failure that a person can cause ends in a sentence and an exit code."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 from paddock.cli.hosting.process import leave
@@ -11,8 +13,21 @@ from paddock_sdk.causes import cause_of
 
 
 def main() -> None:
-    """Run a command; whatever a person can cause ends in a sentence and an exit code."""
+    """Run the command that was typed."""
     leave(_outcome(sys.argv[1:]))
+
+
+def serve_while_watched(flags: Sequence[str]) -> None:
+    """Serve until standard input ends: the process that started this one holds its other end."""
+
+    def watch() -> None:
+        while os.read(0, 4096):  # not through sys.stdin: its lock must be free when Python leaves
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+    sys.argv = ["paddock", "serve", *flags]
+    main()
 
 
 def _outcome(words: Sequence[str]) -> object:

@@ -1,11 +1,14 @@
-"""Everything said to a person at the terminal: output, hints, findings, questions, and failures with an exit code."""
+"""Output at the terminal: text, lists, hints, findings, questions, and failures with an exit code."""
 
+import json
+import re
 import shlex
 import shutil
 import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO, cast
 
 USAGE = 2
 FAILED = 1
@@ -49,6 +52,44 @@ def write(text: str, to: TextIO | None = None) -> None:
         raise CommandError(f"Cannot write to standard output: {error.strerror}.") from error
 
 
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, but for newline and tab, and those that turn the direction in which other words are read."""
+
+
+def harmless(text: str) -> str:
+    """Drop what steers the terminal: whatever comes from a host was written by somebody else."""
+    return _STEERING.sub("", text)
+
+
+def harmless_in(value: Any) -> Any:
+    """Make every text of a JSON value harmless."""
+    if isinstance(value, str):
+        return harmless(value)
+    if isinstance(value, dict):
+        return {name: harmless_in(one) for name, one in cast("dict[str, Any]", value).items()}
+    return [harmless_in(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def note(text: str) -> None:
+    """Write a line beside the output, on standard error."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def print_json(value: object) -> None:
+    write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def print_list(
+    rows: Sequence[Mapping[str, Any]], line: Callable[[Mapping[str, Any]], str], *, nothing: str, as_json: bool = False
+) -> None:
+    """Print a line for each row, or `nothing` where there is none; or all of them as JSON."""
+    if as_json:
+        print_json(rows)
+    else:
+        write("".join(f"{line(row)}\n" for row in rows) or f"{nothing}\n")
+
+
 NAME = "paddock"
 
 
@@ -81,18 +122,24 @@ def want_yes(question: str, *, unasked: str, refused: str) -> None:
         raise CommandError(refused)
 
 
+State = Literal["ok", "note", "none", "fail"]
+MARKS: Mapping[State, str] = {"ok": "ok  ", "note": "note", "none": "-   ", "fail": "FAIL"}
+TINTS: Mapping[State, str] = {"ok": "\x1b[32m", "note": "\x1b[33m", "none": "", "fail": "\x1b[31m"}
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """The result of one check, and what to do about it."""
+
     name: str
-    state: Literal["ok", "note", "fail"]
+    state: State
     says: str
     remedy: str = ""
 
 
-def shown(finding: Finding, *, colours: bool) -> str:
-    mark = {"ok": "ok  ", "note": "note", "fail": "FAIL"}[finding.state]
-    tint = {"ok": "\x1b[32m", "note": "\x1b[33m", "fail": "\x1b[31m"}[finding.state]
-    painted = f"{tint}{mark}\x1b[0m" if colours else mark
-    return f"{painted}  {finding.name:<14} {finding.says}" + (
-        f"\n      {'':<14} -> {finding.remedy}" if finding.remedy else ""
-    )
+def print_findings(findings: Iterable[Finding], *, colours: bool = False, width: int = 14) -> None:
+    for finding in findings:
+        mark = MARKS[finding.state]
+        painted = f"{TINTS[finding.state]}{mark}\x1b[0m" if colours else mark
+        remedy = f"      {'':<{width}} -> {finding.remedy}\n" if finding.remedy else ""
+        write(f"{painted}  {finding.name:<{width}} {finding.says}\n{remedy}")

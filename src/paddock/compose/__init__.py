@@ -1,4 +1,4 @@
-"""Puts a host together. The only room that knows every plug: `rooms` for the parts, `doors` for the ways in."""
+"""Puts a host together. The only room that knows every plug: `rooms` has the parts, `doors` the ways in."""
 
 from paddock.compose.build import build
 from paddock.compose.house import House

@@ -8,10 +8,8 @@ from typing import Any
 import anyio.to_thread
 
 from paddock.compose.doors import application
-from paddock.compose.ending import Ending, note_the_rest
 from paddock.compose.house import House, Step, Steps
-from paddock.compose.opening import Recovery, WarmUp
-from paddock.compose.readiness import Readiness
+from paddock.compose.lifecycle import Ending, Readiness, Recovery, WarmUp, note_the_rest
 from paddock.compose.rooms import Rooms, rooms_of
 from paddock.host.cluster.secret import settle_secret
 from paddock.settings import Settings
@@ -110,7 +108,8 @@ def _working(rooms: Rooms) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
 
 
 def _closing(rooms: Rooms) -> Sequence[Step]:
-    """After the runs have ended; the store last, because everything else may still write."""
+    """List the steps that close a host after its runs have ended; the store is last, because the others may still
+    write."""
     ground, granted, peers, traces = rooms.ground, rooms.granted, rooms.upkeep.peers, rooms.machinery.traces
     return [
         rooms.machinery.gateway.stop,

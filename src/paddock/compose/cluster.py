@@ -1,4 +1,4 @@
-"""The bus, the way to the other hosts and the place of files, as the settings name them."""
+"""Builds the bus, the link to other hosts, and the store of files, as the settings name them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from paddock.host.streams.live import Live
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.bus import Bus
-from paddock.rules.agents.extras import needed_for
+from paddock.rules.errors import needed_for
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import hosts_in
 from paddock.storage.files.local import FileBlobs
@@ -24,7 +24,7 @@ log = structlog.get_logger("paddock.cluster")
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """The way to other hosts. With an embedded store there is neither a link nor a membership."""
+    """The link to other hosts. With an embedded store there is neither a link nor a membership."""
 
     bus: Bus
     forwarding: Forwarding
@@ -53,17 +53,17 @@ def neighbourhood_of(settings: Settings, store: Store) -> Neighbourhood:
 
 
 def warnings_of(settings: Settings, members: Membership) -> Sequence[Callable[[], None]]:
-    """Warn an operator when other hosts join and cannot share files or rings with this one."""
-    told: list[Callable[[], None]] = []
+    """Return warnings for the operator, for when other hosts join that cannot share files or messages with this one."""
+    warnings: list[Callable[[], None]] = []
     if settings.artifacts == EMBEDDED:
         text = (
             "files are kept in this host's own directory, and other hosts cannot read them: set artifacts to s3://..."
         )
-        told.append(partial(_warn, members, text, "peers.files"))
+        warnings.append(partial(_warn, members, text, "peers.files"))
     if settings.bus == EMBEDDED:
         text = "this host has no bus to other hosts, so what they say to each other comes late: set bus to nats://..."
-        told.append(partial(_warn, members, text, "peers.bus"))
-    return told
+        warnings.append(partial(_warn, members, text, "peers.bus"))
+    return warnings
 
 
 def _warn(members: Membership, text: str, action: str) -> None:
@@ -72,7 +72,7 @@ def _warn(members: Membership, text: str, action: str) -> None:
 
 
 def blobs_of(settings: Settings) -> Blobs:
-    """Where the bytes of files are kept. A bucket is shared by all hosts, a directory is this host's own."""
+    """Return the store of files' bytes. A bucket is shared by all hosts, a directory belongs to this host."""
     if settings.artifacts == "embedded":
         return FileBlobs(settings.data / "blobs")
     with needed_for("keeping files in S3"):

@@ -1,4 +1,4 @@
-"""Builds sessions and everything that is handed into them. Follows the machinery of runs."""
+"""Builds sessions and everything that puts messages into them. Follows the machinery of runs."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,14 @@ from paddock.compose.parts import MIB, ingress_of, timeouts_of
 from paddock.host.agents.stored import StoredAgents
 from paddock.host.automation.automations import Automations
 from paddock.host.automation.scheduler import Scheduler
-from paddock.host.conversations.inbox import Inbox
-from paddock.host.conversations.thread_names import PURPOSE as NAMES
-from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.controls import Controls
+from paddock.host.conversations.inbox import NAMES_PURPOSE, Inbox, ThreadNames
 from paddock.host.people.taking_over import TakingOver
 from paddock.host.people.users import Users
 from paddock.host.platforms.delta_stream import DeltaStream
 from paddock.host.platforms.ingress import Ingress
-from paddock.host.session.controls import Controls
 from paddock.host.session.manager import SessionManager
-from paddock.host.session.needs import SessionNeeds
+from paddock.host.session.services import SessionServices
 from paddock.host.session.sessions import Sessions
 from paddock.host.session.word_quota import WordLimits, Words
 from paddock.host.streams.open_streams import OpenStreams, StreamLimits
@@ -26,7 +24,7 @@ from paddock.storage.files.cluster_secret import Sealer
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """Sessions, and what is handed into them."""
+    """Sessions, and the parts that put messages into them."""
 
     sessions: Sessions
     stored_agents: StoredAgents
@@ -70,26 +68,27 @@ def _sessions(ground: Foundation, granted: Resources, machinery: Machinery) -> S
     store, clock, spawn, settings = ground.store, ground.clock, ground.tasks.spawn, ground.settings
     timeouts, runs, agents = timeouts_of(settings), machinery.runs, machinery.agents
     limits = WordLimits(of_user=settings.user_words_mib * MIB, of_workspace=settings.workspace_words_mib * MIB)
-    needs = SessionNeeds(
+    services = SessionServices(
         log=store,
         outage=ground.present.outage,
         tails=ground.tails,
         words=Words(store, spawn=spawn, limits=limits),
         audit=ground.audit,
+        authorise=runs.granting.authorise,
         performer=runs,
         manager=SessionManager(
-            records=store, agents=agents, readiness=runs, clock=clock, spawn=spawn, timeouts=timeouts
+            records=store, agents=agents, readiness=runs.authority, clock=clock, spawn=spawn, timeouts=timeouts
         ),
         agents=agents,
         clock=clock,
         spawn=spawn,
         deliveries_wait=granted.outside.deliveries.wake,
     )
-    return Sessions(store, ground.present.loops, needs, shared=ground.near.shared, timeouts=timeouts)
+    return Sessions(store, ground.present.loops, services, shared=ground.near.shared, timeouts=timeouts)
 
 
 def _ingress(ground: Foundation, granted: Resources, machinery: Machinery, inbox: Inbox) -> Ingress:
     outside, attachments = granted.outside, granted.attachments
     pieces = DeltaStream(ground.tails, outside.platforms, clock=ground.clock, spawn=ground.tasks.spawn)
-    names = ThreadNames(ground.store, ground.secret.key(NAMES))
+    names = ThreadNames(ground.store, ground.secret.key(NAMES_PURPOSE))
     return ingress_of(inbox, ground.store, machinery.agents, attachments, outside.approvals, pieces, names)

@@ -1,4 +1,4 @@
-"""The ways into the house: every door, given the parts it opens on."""
+"""Builds every door of a host from the parts it needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,41 +13,35 @@ from paddock.host.conversations.client_history import ClientHistory
 from paddock.host.conversations.client_runs import ClientRuns
 from paddock.host.conversations.days import Days
 from paddock.host.conversations.exports import Exports
-from paddock.host.conversations.thread_names import PURPOSE as NAMES
-from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.inbox import NAMES_PURPOSE, ThreadNames
 from paddock.host.conversations.ui_actions import UiActions
 from paddock.host.people.overview import Overview
 from paddock.host.people.principals import Operators
-from paddock.host.runs.explanations import Explanations
-from paddock.host.runs.lookup import RunsView
+from paddock.host.runs.lookup import Explanations, RunsView
 from paddock.http_api.admin.agents import AgentsDoor
-from paddock.http_api.admin.attach import AttachDoor
 from paddock.http_api.admin.console import ConsoleDoor
-from paddock.http_api.admin.deliveries import DeliveriesDoor
 from paddock.http_api.admin.keys import KeysDoor
 from paddock.http_api.admin.knowledge import KnowledgeDoor
 from paddock.http_api.admin.overview import OverviewDoor
 from paddock.http_api.admin.probes import Probes
-from paddock.http_api.admin.runners import RunnersDoor
+from paddock.http_api.admin.runners import AttachDoor, RunnersDoor
 from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.door import AgUiDoor
 from paddock.http_api.ag_ui.input import AgUiLimits
 from paddock.http_api.description.door import DescriptionDoor
-from paddock.http_api.edge.app import ShortWay, create_app
-from paddock.http_api.edge.auth import Auth
+from paddock.http_api.edge.app import Api
+from paddock.http_api.edge.auth import Auth, Callers
 from paddock.http_api.edge.operations import Door
 from paddock.http_api.edge.tokens import IssuerKeys, TokenRules, Tokens
-from paddock.http_api.native.approvals import ApprovalsDoor, UiActionsDoor
 from paddock.http_api.native.attachments import AttachmentsDoor
-from paddock.http_api.native.automations import AutomationsDoor
+from paddock.http_api.native.automation import AutomationsDoor, CalendarDoor
 from paddock.http_api.native.branches import BranchesDoor
-from paddock.http_api.native.calendar import CalendarDoor
-from paddock.http_api.native.events import EventsDoor
 from paddock.http_api.native.history import HistoryDoor
+from paddock.http_api.native.people import ApprovalsDoor, UiActionsDoor, UsersDoor
+from paddock.http_api.native.platforms import DeliveriesDoor, EventsDoor
 from paddock.http_api.native.runs import RunsDoor
 from paddock.http_api.native.sessions import SessionsDoor
-from paddock.http_api.native.users import UsersDoor
-from paddock.http_api.streams.run_streams import RunStreams
+from paddock.http_api.streams.run_stream import RunStreams
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock_sdk.protocol.ids import RunnerId
@@ -58,7 +52,7 @@ MetricsPage = Callable[[str | None], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """Parts that nearly every door needs: callers, names of threads, and how a run is followed."""
+    """Parts that nearly every door needs: authentication, names of threads, and streams of runs."""
 
     auth: Auth
     runs: RunsView
@@ -67,7 +61,7 @@ class Entrance:
     history: ClientHistory
 
 
-def application(rooms: Rooms, ready: Ready, metrics_page: MetricsPage, local_token: str | None) -> ShortWay:
+def application(rooms: Rooms, ready: Ready, metrics_page: MetricsPage, local_token: str | None) -> Api:
     """All doors in one application. `local_token` lets the host's own command line in as administrator."""
     entrance, talks = _entrance(rooms, local_token), rooms.talks
     native = RunsDoor(
@@ -80,20 +74,16 @@ def application(rooms: Rooms, ready: Ready, metrics_page: MetricsPage, local_tok
         attachments=rooms.granted.attachments,
         automations=talks.automations,
     )
-    ag_ui = _ag_ui(rooms, entrance)
     doors = [
+        native,
+        _ag_ui(rooms, entrance),
         *_talking(rooms, entrance),
         *_outside(rooms, entrance),
         *_administering(rooms, entrance),
         Probes(auth=entrance.auth, ready=ready, numbers=metrics_page),
         *_open_to_all(rooms),
     ]
-    return create_app(
-        ag_ui=ag_ui,
-        native=native,
-        doors=[*doors, DescriptionDoor([native, ag_ui, *doors])],
-        origins=rooms.ground.settings.cors_origins,
-    )
+    return Api([*doors, DescriptionDoor(doors)], origins=rooms.ground.settings.cors_origins)
 
 
 def _entrance(rooms: Rooms, local_token: str | None) -> Entrance:
@@ -101,11 +91,13 @@ def _entrance(rooms: Rooms, local_token: str | None) -> Entrance:
     store = ground.store
     auth = Auth(
         store,
-        local_token=local_token,
-        tokens=tokens_of(settings),
-        origins=settings.cors_origins,
+        Callers(
+            local_token=local_token,
+            tokens=tokens_of(settings),
+            origins=settings.cors_origins,
+            operators=Operators.named(settings.operators),
+        ),
         calls_per_second=settings.calls_per_second,
-        operators=Operators.named(settings.operators),
         refused=ground.audit.counted,
         streams=open_streams,
     )
@@ -118,15 +110,13 @@ def _entrance(rooms: Rooms, local_token: str | None) -> Entrance:
         keep_alive_seconds=settings.keep_alive_seconds,
         attachments=rooms.granted.attachments,
     )
-    return Entrance(auth, runs, streams, ThreadNames(store, ground.secret.key(NAMES)), ClientHistory(store))
+    return Entrance(auth, runs, streams, ThreadNames(store, ground.secret.key(NAMES_PURPOSE)), ClientHistory(store))
 
 
 def _ag_ui(rooms: Rooms, entrance: Entrance) -> AgUiDoor:
     ground, talks, attachments = rooms.ground, rooms.talks, rooms.granted.attachments
     streams, history, settings = entrance.streams, entrance.history, ground.settings
-    standing = ThreadSnapshot(
-        records=ground.store, controls=talks.controls, streams=streams, attachments=attachments, history=history
-    )
+    standing = ThreadSnapshot(records=ground.store, controls=talks.controls, streams=streams, history=history)
     return AgUiDoor(
         auth=entrance.auth,
         inbox=talks.inbox,
@@ -140,7 +130,7 @@ def _ag_ui(rooms: Rooms, entrance: Entrance) -> AgUiDoor:
 
 
 def _talking(rooms: Rooms, entrance: Entrance) -> list[Door]:
-    """Conversations: their messages, days, files, branches."""
+    """Build the doors of conversations: messages, days, files, branches."""
     ground, talks, attachments = rooms.ground, rooms.talks, rooms.granted.attachments
     auth, names, store, clock = entrance.auth, entrance.names, ground.store, ground.clock
     branches = Branches(controls=talks.controls, inbox=talks.inbox, records=store, clock=clock)
@@ -170,7 +160,7 @@ def _talking(rooms: Rooms, entrance: Entrance) -> list[Door]:
 
 
 def _outside(rooms: Rooms, entrance: Entrance) -> list[Door]:
-    """Approvals, jobs, calendars and platforms."""
+    """Build the doors of approvals, jobs, calendars and platforms."""
     ground, outside, auth = rooms.ground, rooms.granted.outside, entrance.auth
     return [
         ApprovalsDoor(auth=auth, approvals=outside.approvals),
@@ -188,7 +178,7 @@ def _outside(rooms: Rooms, entrance: Entrance) -> list[Door]:
 
 
 def _administering(rooms: Rooms, entrance: Entrance) -> list[Door]:
-    """Agents, runners, knowledge, keys, and looking over a workspace."""
+    """Build the doors of administrators: agents, runners, knowledge, keys, overviews."""
     ground, machinery, upkeep = rooms.ground, rooms.machinery, rooms.upkeep
     auth, names, note, store, clock = entrance.auth, entrance.names, ground.audit.soon, ground.store, ground.clock
     overview, resources, agents = Overview(store, clock, note=note), rooms.granted.of_workspaces, machinery.agents
@@ -216,14 +206,14 @@ def _administering(rooms: Rooms, entrance: Entrance) -> list[Door]:
 
 
 def _is_claimed(gateway: Gateway, agents: Agents, plugin: str) -> bool:
-    """Tell whether agents of whoever runs the host rely on a plugin: their secrets go to whoever serves it."""
+    """Tell whether agents of the operator rely on a plugin. Their secrets go to the one that serves it."""
     return gateway.has_installed(plugin) or any(
         plugin == str(RunnerId.parse(runner).plugin) for runner in agents.named_runners()
     )
 
 
 def _open_to_all(rooms: Rooms) -> list[Door]:
-    """Doors that know their callers by something else than a key, or need not know them."""
+    """Build the doors that need no key."""
     machinery = rooms.machinery
     return [
         AttachDoor(machinery.gateway, rooms.talks.open_streams, rooms.upkeep.attaching.way_to),
@@ -233,7 +223,7 @@ def _open_to_all(rooms: Rooms) -> list[Door]:
 
 
 def tokens_of(settings: Settings) -> Tokens | None:
-    """Callers by signed token, if a secret or an issuer's keys are set."""
+    """Return the check of signed tokens, if a secret or an issuer's keys are set."""
     if not settings.takes_tokens:
         return None
     rules = TokenRules(

@@ -1,8 +1,12 @@
 """Builds the store and the parts that read it, then everything a run can be granted. The first two stages."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
+
+import structlog
 
 from paddock.compose.cluster import Neighbourhood, blobs_of, neighbourhood_of
 from paddock.compose.named import NamedParts
@@ -17,40 +21,61 @@ from paddock.compose.parts import (
     tool_calls_of,
     tools_of,
 )
-from paddock.compose.tasks import Tasks
 from paddock.host.agents.files import first_of
+from paddock.host.audit import Audit
 from paddock.host.automation.calendar import Calendars
 from paddock.host.calls.artifacts import Artifacts
-from paddock.host.calls.embeddings import Embeddings
 from paddock.host.calls.events import Events
-from paddock.host.calls.knowledge import DocumentOriginals
+from paddock.host.calls.knowledge import DocumentOriginals, Embeddings
+from paddock.host.calls.metering import Metering
 from paddock.host.calls.models import ModelCalls
 from paddock.host.calls.tools import ToolCalls
-from paddock.host.calls.workspace_resources import WorkspaceResources
-from paddock.host.cluster.outage import Outage
 from paddock.host.conversations.attachments import UserAttachments
-from paddock.host.keeping.audit import Audit
-from paddock.host.people.metering import Metering
-from paddock.host.runs.admission import Admission
-from paddock.host.runs.live_runs import LiveRuns
+from paddock.host.outage import Outage
+from paddock.host.runs.live_runs import Admission, LiveRuns
 from paddock.host.runs.outcomes import Outcomes
-from paddock.host.session.loops import SessionLoops
+from paddock.host.runs.workspace_resources import WorkspaceResources
+from paddock.host.session.memory import SessionLoops
 from paddock.host.streams.tails import Tails
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.demo import NAME as DEMO
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
-from paddock.rules.cluster.secret import ClusterSecret
+from paddock.rules.cluster import ClusterSecret
 from paddock.settings import Settings
 from paddock.storage.chosen import knowledge_in, store_at
 from paddock.storage.files.cluster_secret import find as find_secret
 from paddock.tools.catalog import ToolCatalog
 
+log = structlog.get_logger("paddock.house")
+
+
+class Tasks:
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def stop(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a task of the house failed", action="house.task", exc_info=error)
+
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The runs and sessions of this moment. Built first: the gate, the runs, the sessions and the tails all ask it."""
+    """The runs and sessions of this moment. Built first, because the gate, the runs, the sessions and the tails need
+    it."""
 
     runs: LiveRuns
     loops: SessionLoops
@@ -59,7 +84,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Foundation:
-    """The store and what reads it for everybody."""
+    """The store and the parts that everything shares."""
 
     settings: Settings
     clock: Callable[[], float]
@@ -100,7 +125,7 @@ def lay_foundation(settings: Settings, url: str) -> Foundation:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Knowledge bases, and the work of bringing documents in."""
+    """Knowledge bases, and the ingestion of documents."""
 
     ingest: Ingest
     bases: Bases
@@ -108,7 +133,7 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Models, tools, knowledge, files, and the platforms a run may act on."""
+    """Models, tools, knowledge, files, and the platforms that a run may act on."""
 
     beside: NamedParts
     events: Events
@@ -143,7 +168,7 @@ def gather_resources(ground: Foundation, url: str) -> Resources:
         calendars=calendars,
         tools=tools,
         tool_calls=tool_calls_of(settings, tools, artifacts, store, ground.outcomes, clock, live.goes_on),
-        model_calls=ModelCalls(beside.models, metering, clock=clock),
+        model_calls=ModelCalls(beside.models, metering),
         of_workspaces=WorkspaceResources(
             models=beside.models,
             tools=tools,

@@ -7,10 +7,9 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from paddock.compose.ending import Ending
-from paddock.compose.readiness import Readiness
-from paddock.compose.tasks import Tasks
-from paddock.host.runs.endpoints import RunEndpoints
+from paddock.compose.ground import Tasks
+from paddock.compose.lifecycle import Ending, Readiness
+from paddock.host.runs.surroundings import RunEndpoints
 from paddock.http_api.mcp.door import McpDoor
 from paddock.models.catalog import ModelCatalog
 from paddock.telemetry.loop_watch import LoopWatch
@@ -24,9 +23,9 @@ class Steps:
 
     opening: Sequence[Step]
     recovery: Sequence[Step]
-    """Bring what was left unfinished to its end; whatever happens in it, the host is closed again."""
+    """End what was left unfinished. The host is closed again whatever happens here."""
     working: Sequence[Callable[[], Coroutine[Any, Any, None]]]
-    """Goes on for as long as the host is open."""
+    """Tasks that run for as long as the host is open."""
     closing: Sequence[Step]
 
 
@@ -36,7 +35,7 @@ class House:
 
     app: ASGIApp
     run_door: McpDoor
-    """Serves a run's own endpoint; a sandbox reaches nothing else of the host."""
+    """Serves a run's own endpoint; sandboxes reach nothing else of the host."""
     run_endpoints: RunEndpoints
     models: ModelCatalog
     readiness: Readiness
@@ -50,7 +49,7 @@ class House:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Open everything, bring what was left unfinished to its end, and close it all again."""
+        """Open everything, end what was left unfinished, and close it all again."""
         self.loop_watch.start()
         try:
             async with self._open():

@@ -26,19 +26,18 @@ from paddock.host.calls.state import RunnerState
 from paddock.host.calls.steering import Steering
 from paddock.host.calls.storage_areas import StorageAreas
 from paddock.host.cluster.attaching import addresses_of
-from paddock.host.runs.authority import Authority
+from paddock.host.runs.authority import Authority, Granting
 from paddock.host.runs.briefing import Briefing
-from paddock.host.runs.endpoints import RunEndpoints
-from paddock.host.runs.granting import Granting
 from paddock.host.runs.live_run import ResultHandling
 from paddock.host.runs.runs import Runs
-from paddock.host.runs.surroundings import RunSurroundings
+from paddock.host.runs.surroundings import RunEndpoints, RunSurroundings
 from paddock.host.runs.working_directories import WorkingDirectories
 from paddock.http_api.mcp.door import McpDoor
 from paddock.rules.access.limits import Rates
-from paddock.runners.gateway import Confinement, Gateway, ProcessTimes, RunnerGate
-from paddock.telemetry.metrics import Metrics
-from paddock.telemetry.together import Together
+from paddock.runners.gateway import Gateway
+from paddock.runners.processes.isolation import Confinement
+from paddock.runners.processes.shared import ProcessTimes, RunnerGate
+from paddock.telemetry.metrics import Metrics, Together
 
 if TYPE_CHECKING:
     from paddock.telemetry.traces import Traces
@@ -60,10 +59,10 @@ class Machinery:
 
 
 def set_up_runs(ground: Foundation, granted: Resources) -> Machinery:
-    """The gate first, then the runners that call it, then the runs."""
+    """Build the gate first, then the runners that call it, then the runs."""
     settings, clock, spawn = ground.settings, ground.clock, ground.tasks.spawn
     metrics, traces = Metrics(version("paddock")), traces_of(settings)
-    observer = Together([metrics, *([traces] if traces else [])])
+    observer = metrics if traces is None else Together([metrics, traces])
     calls = _gate(ground, granted)
     on_call = ObservedCalls(calls.on_wire, observer, clock)
     plugins, directories, endpoints = plugins_of(settings), directories_of(settings), RunEndpoints(settings.run_address)
@@ -71,7 +70,7 @@ def set_up_runs(ground: Foundation, granted: Resources) -> Machinery:
     agents = in_force(
         ground.named.defined, settings.max_queue, partial(gateway.names, installed=settings.agents is None)
     )
-    around = RunSurroundings(gateway, endpoints, directories, spawn)
+    surroundings = RunSurroundings(gateway, endpoints, directories, spawn)
     authority = Authority(
         gateway=gateway,
         agents=agents,
@@ -87,7 +86,7 @@ def set_up_runs(ground: Foundation, granted: Resources) -> Machinery:
         endpoints=endpoints,
         run_door=McpDoor(endpoints, calls, on_call=on_call, note=ground.audit.soon, clock=clock, spawn=spawn),
         directories=directories,
-        runs=_runs(ground, gateway, agents, authority, handling, around),
+        runs=_runs(ground, gateway, agents, authority, handling, surroundings),
         metrics=metrics,
         traces=traces,
     )
@@ -99,7 +98,7 @@ def _runs(
     agents: Agents,
     authority: Authority,
     handling: ResultHandling,
-    around: RunSurroundings,
+    surroundings: RunSurroundings,
 ) -> Runs:
     live, settings = ground.present.runs, ground.settings
     return Runs(
@@ -111,16 +110,17 @@ def _runs(
             handling=handling,
             deadline_seconds=settings.run_deadline_seconds,
         ),
-        briefing=Briefing(ground.store, ground.present.outage, host_version=version("paddock")),
+        briefing=Briefing(
+            ground.store, ground.present.outage, host_version=version("paddock"), surroundings=surroundings
+        ),
         live=live,
         handling=handling,
-        around=around,
         timeouts=timeouts_of(settings),
     )
 
 
 def _gate(ground: Foundation, granted: Resources) -> HostCalls:
-    """Every host call, with the room that does it."""
+    """Build the gate with the work of every host call."""
     settings, store, live = ground.settings, ground.store, ground.present.runs
     work = {
         **History(store).work,

@@ -1,6 +1,5 @@
-"""Models, tools and MCP servers that the agents file names beside its agents, made when the host starts and again
-when the file names others. What the settings name stays as it is while the host runs.
-"""
+"""Models, tools and MCP servers that the agents file defines, made at start and again when the file changes. Those of
+the settings stay as they are while the host runs."""
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
@@ -33,8 +32,8 @@ class NamedParts:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         live: Callable[[], Iterable[str]],
     ) -> None:
-        """`further` are the functions of a program; runs that are `live` keep the functions they began with.
-        Raises ModelSettingsError or ToolDefinitionError."""
+        """`further` are the functions of a Python program. Runs in `live` keep the functions they began with. Raises
+        ModelSettingsError or ToolDefinitionError."""
         self._settings = settings
         self._clock = clock
         self._spawn = spawn
@@ -54,8 +53,8 @@ class NamedParts:
     def prepare(
         self, named: NamedResources, tools_anew: bool, further: Sequence[FunctionTool] | None = None
     ) -> Callable[[], None]:
-        """Make ready what the file names now, and with `further` what a program has; what is given puts it in force.
-        Raises AgentsFileError."""
+        """Prepare what the file defines now, with the functions of a program in `further`; call the result to put it in
+        force. Raises AgentsFileError."""
         own = self._further if further is None else further
         try:
             models = (
@@ -95,7 +94,7 @@ def _names(tools: Sequence[FunctionTool]) -> str:
 
 
 class WatchedProgram:
-    """A Python program whose agents are in force, read again when it changed."""
+    """A Python program that defines agents, read again when it changes."""
 
     def __init__(self, path: Path, parts: NamedParts) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Parts made from the settings, one function each."""
+"""Makes parts from the settings, one function each."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -14,26 +14,25 @@ from paddock.host.agents.agents import Agents
 from paddock.host.agents.file import Defined, defined_in
 from paddock.host.agents.files import AgentFiles
 from paddock.host.agents.watch import Mark, Marks, marks_of_tools, state_of
+from paddock.host.audit import Audit
 from paddock.host.automation.calendar import Calendars
 from paddock.host.calls.artifacts import ArtifactLimits, Artifacts
+from paddock.host.calls.metering import Budgets
 from paddock.host.calls.tool_files import ToolFiles
 from paddock.host.calls.tools import ToolCalls
-from paddock.host.conversations.answers import Answers
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.conversations.client_files import ClientFiles
 from paddock.host.conversations.client_history import ClientHistory
-from paddock.host.conversations.inbox import Inbox
-from paddock.host.conversations.thread_names import ThreadNames
-from paddock.host.keeping.audit import Audit
+from paddock.host.conversations.client_runs import Answers
+from paddock.host.conversations.inbox import Inbox, ThreadNames
 from paddock.host.people.approvals import Approvals
-from paddock.host.people.budgets import Budgets
 from paddock.host.platforms.chat_answers import ChatAnswers
 from paddock.host.platforms.deliveries import Deliveries
 from paddock.host.platforms.delta_stream import DeltaStream
 from paddock.host.platforms.ingress import Ingress
 from paddock.host.platforms.platforms import Platforms
+from paddock.host.runs.live_run import Spawn
 from paddock.host.runs.outcomes import Outcomes
-from paddock.host.runs.result_sequencer import Spawn
 from paddock.host.runs.working_directories import WorkingDirectories
 from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
@@ -42,16 +41,16 @@ from paddock.models.loading import found_models, load_models
 from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import Store
 from paddock.ports.attachments import Attachments
-from paddock.rules.agents.extras import needed_for
 from paddock.rules.agents.specs import McpServerSpec, ModelSpec, NamedResources
 from paddock.rules.conversations.attachments import AttachmentLimits
-from paddock.rules.log.retention import Periods
-from paddock.rules.people.model_usage import Budget
+from paddock.rules.errors import needed_for
+from paddock.rules.log.forgetting import Periods
+from paddock.rules.people import Budget
 from paddock.rules.session.commands import SessionTimeouts
 from paddock.runners.gateway import Gateway
 from paddock.runners.installed.catalog import Catalog
-from paddock.runners.installed.plugins_watch import PluginsWatch
 from paddock.runners.packages.installed import RECORD_FILE
+from paddock.runners.plugin_updates import PluginsWatch
 from paddock.settings import Settings
 from paddock.storage.files.signing_keys import KeyFile
 from paddock.tools import builtin
@@ -107,7 +106,8 @@ def directories_of(settings: Settings) -> WorkingDirectories:
 
 
 async def why_no_network(store: Store) -> str | None:
-    """Without a key, whoever calls from this machine is somebody: also a runner that was to be kept apart."""
+    """Return why sandboxes get no network: without a key every caller from this machine is accepted, also a sandboxed
+    runner."""
     if await store.any_key():
         return None
     return "no API key exists yet, so it could call this host as anybody; create one first (paddock keys create)"
@@ -115,25 +115,25 @@ async def why_no_network(store: Store) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class NamedAgents:
-    """The agents that the settings name, and what was named beside them."""
+    """The agents that the settings name, with the tools and files defined beside them."""
 
     defined: Defined
     files: AgentFiles
     functions: Sequence[FunctionTool] = ()
     watched: Path | None = None
-    """The file that is looked at again while the host runs."""
+    """The file that is read again when it changes."""
     seen: Marks = ()
-    """How it was before it was read, and how the files of its tools were."""
+    """The state of the file, and of its tools' files, before it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """The plugins of a host, and how to look whether they are others by now."""
+    """The plugins of a host, and how to notice changes."""
 
     load: Callable[[], Catalog]
     mark: Callable[[], Mark]
     seen: Mark
-    """How the list of installed ones was before it was read."""
+    """The state of the list of installed plugins before it was read."""
     catalog: Catalog
 
     def watch(self, gateway: Gateway, audit: Audit, clock: Callable[[], float]) -> PluginsWatch:
@@ -141,7 +141,7 @@ class Plugins:
 
 
 def named_agents(settings: Settings) -> NamedAgents:
-    """In a Python program, in a file, or the built-in ones. Raises AgentsFileError."""
+    """Read the agents: from a Python program, a file, or the built-in ones. Raises AgentsFileError."""
     path, files = settings.agents, AgentFiles()
     seen = state_of(path) if path is not None else None
     if path is not None and is_program(path):
@@ -153,7 +153,7 @@ def named_agents(settings: Settings) -> NamedAgents:
 
 
 def plugins_of(settings: Settings) -> Plugins:
-    """The plugins this host may start."""
+    """Return the plugins this host may start."""
     path = settings.data / "plugins"
 
     def load() -> Catalog:
@@ -166,7 +166,7 @@ def plugins_of(settings: Settings) -> Plugins:
 
 
 def models_of(settings: Settings, clock: Callable[[], float], named: Mapping[str, ModelSpec]) -> ModelCatalog:
-    """The demo model, those that are there anyway, those of the agents file, and those of the settings."""
+    """Return the demo model, those found in the environment, those of the agents file, and those of the settings."""
     found = found_models(os.environ) if settings.discover_models else {}
     return load_models(
         {**found, **named, **settings.models}, clock=clock, environ=os.environ, default=settings.default_model
@@ -182,15 +182,15 @@ def budgets_of(settings: Settings, store: Store, clock: Callable[[], float]) -> 
 
 
 def servers_in(settings: Settings, named: NamedResources) -> Mapping[str, McpServerSpec]:
-    """The MCP servers of the agents file and of the settings."""
+    """Return the MCP servers of the agents file and of the settings."""
     return {**named.mcp_servers, **settings.mcp_servers}
 
 
 def tools_of(
     own: FunctionTools, servers: McpTools, store: Store, clock: Callable[[], float]
 ) -> tuple[Calendars, ToolCatalog]:
-    """The operator's own tools, those of MCP servers, the built-in ones; of two with one name the first wins. And the
-    calendars that some of them write."""
+    """Return the calendars, and all tools: the operator's own, those of MCP servers, the built-in ones. Of two with one
+    name the first wins."""
     calendars = Calendars(store, clock=clock)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
     return calendars, ToolCatalog([own, servers, given, CalendarTools(calendars, clock=clock)])
@@ -213,7 +213,7 @@ def tool_calls_of(
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The chat platforms, how they are reached, what is on its way to them, and what waits for a person's word."""
+    """The chat platforms, their webhooks, deliveries to them, and approvals that wait for a person."""
 
     webhooks: HttpWebhooks
     platforms: Platforms
@@ -230,7 +230,6 @@ def outside_of(
     spawn: Spawn,
     url: str,
 ) -> Outside:
-    """`url` is where this host listens."""
     webhooks = HttpWebhooks()
     platforms = Platforms(settings.platforms, reveal=revealed, webhooks=webhooks, records=store, clock=clock)
     base = settings.public_url or settings.own_url or url
@@ -253,7 +252,7 @@ def ingress_of(
     pieces: DeltaStream,
     names: ThreadNames,
 ) -> Ingress:
-    """The way in for events of platforms, with their files, and with answers to what was asked there."""
+    """Return the entry of platforms' events, with their files, and answers to questions asked there."""
     history = ClientHistory(store)
     return Ingress(
         inbox=inbox,
@@ -272,7 +271,7 @@ def revealed(text: str) -> str:
 
 
 def traces_of(settings: Settings) -> "Traces | None":
-    """Traces to the collector that is set. The library is loaded only then."""
+    """Return the traces for the collector that is set. The library is loaded only then."""
     if settings.traces is None:
         return None
     with needed_for("sending traces"):

@@ -1,4 +1,4 @@
-"""All parts of a host, made stage by stage. Every part is given what it needs when it is made, and nothing later."""
+"""Makes all parts of a host, stage by stage. Every part gets what it needs when it is made."""
 
 from dataclasses import dataclass
 

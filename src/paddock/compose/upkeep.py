@@ -1,4 +1,4 @@
-"""Builds the parts that look after a host while it works: deletion, sweeping, watched files, the other hosts."""
+"""Builds the parts that maintain a host while it works: deletion, sweeping, watched files, the other hosts."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,19 +13,17 @@ from paddock.compose.named import WatchedProgram
 from paddock.compose.parts import periods
 from paddock.host.agents.agents import Agents
 from paddock.host.agents.file import read_file
-from paddock.host.agents.health import AgentHealth
 from paddock.host.agents.watch import AgentsWatch
-from paddock.host.cluster.answering import Answering, RequestHandlers
 from paddock.host.cluster.attaching import Attaching
+from paddock.host.cluster.forwarding import Answering, RequestHandlers
 from paddock.host.cluster.peers import Chore, Followers, Peers
-from paddock.host.keeping.deletion import Deletion
-from paddock.host.keeping.forgetting import DirectoriesEverywhere
+from paddock.host.keeping.deletion import Deletion, Directories
 from paddock.host.keeping.retention import Retention
 from paddock.host.keeping.sweeping import Sweeper
 from paddock.host.people.approvals import PERFORM_SECONDS
-from paddock.runners.installed.plugins_watch import PluginsWatch
-from paddock.runners.installed.shared_plugins import SharedPlugins
+from paddock.host.runs.agent_health import AgentHealth
 from paddock.runners.packages import InstalledPlugins
+from paddock.runners.plugin_updates import PluginsWatch, SharedPlugins
 from paddock.settings import EMBEDDED, Settings
 
 
@@ -38,9 +36,9 @@ class Upkeep:
     attaching: Attaching
     plugins_watch: PluginsWatch
     agents_watch: AgentsWatch | None
-    """Over the agents file, if there is one."""
+    """Watches the agents file, if there is one."""
     shared_plugins: SharedPlugins | None
-    """Installs what was installed at another host, where several share the store."""
+    """Installs plugins that were installed at another host, where several share the store."""
     peers: Peers | None
     """The other hosts, where there may be some."""
 
@@ -87,7 +85,7 @@ def see_to_upkeep(ground: Foundation, granted: Resources, machinery: Machinery, 
 
 
 def _peers(ground: Foundation, talks: Conversations, requests: RequestHandlers, followers: Followers) -> Peers | None:
-    """This host among the others; None where it is the only one there can be."""
+    """Return the connection to other hosts; None where there can be none."""
     near = ground.near
     if near.link is None or near.members is None:
         return None
@@ -122,7 +120,7 @@ def _followers(
             talks.stored_agents.load,
             *([shared_plugins.wake] if shared_plugins is not None else []),
         ],
-        hosts_changed=[*warnings_of(settings, members), machinery.gateway.guests.tell_peers],
+        hosts_changed=[*warnings_of(settings, members), machinery.gateway.attached.tell_peers],
         chores=[
             Chore(partial(granted.tool_calls.settle, alone=False)),
             Chore(partial(approvals.recover, alone=False), every=PERFORM_SECONDS / 3),
@@ -136,16 +134,16 @@ def _agree_on_signing_keys(settings: Settings) -> Callable[[], Awaitable[None]]:
     return lambda: agree(settings.store, settings.signing_file)
 
 
-def _everywhere(ground: Foundation, machinery: Machinery) -> DirectoriesEverywhere | None:
-    """Removes what a forgotten conversation left on the disks of all hosts."""
+def _everywhere(ground: Foundation, machinery: Machinery) -> Directories | None:
+    """Return the removal of directories on all hosts."""
     members = ground.near.members
     if members is None:
         return None
-    return DirectoriesEverywhere(machinery.directories, ground.near.forwarding, lambda: members.others)
+    return Directories(machinery.directories, ground.near.forwarding, lambda: members.others)
 
 
 def _shared_plugins(ground: Foundation) -> SharedPlugins | None:
-    """Puts in place here what was installed at any host."""
+    """Return the installation of plugins that were installed at any host."""
     if not ground.near.shared:
         return None
     installed = InstalledPlugins(ground.settings.data.absolute())
@@ -153,7 +151,7 @@ def _shared_plugins(ground: Foundation) -> SharedPlugins | None:
 
 
 def _agents_watch(ground: Foundation, granted: Resources, agents: Agents) -> AgentsWatch | None:
-    """Over the file that names the agents, or the program that defines them."""
+    """Return the watch over the file, or the program, that defines the agents."""
     path, named, parts = ground.named.watched, ground.named, granted.beside
     if path is None:
         return None

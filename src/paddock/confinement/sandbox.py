@@ -21,8 +21,7 @@ from paddock.confinement.homes import FIRST_UID
 from paddock.confinement.limits import call_filter, landlock_version
 from paddock.confinement.trees import Pinned
 from paddock.ports import RUN_SOCKET
-
-Level = Literal["L0", "L1"]
+from paddock.ports.runners import IsolationLevel as Level
 
 PIDS = 64
 OPEN_FILES = 256

@@ -4,11 +4,11 @@ from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 _NO_ZONES = frozenset({"", "localtime", "Factory"})
-"""Names of files in the database that nobody lives in."""
+"""Files in the database that are not time zones."""
 
 
 def find_zone(name: str) -> ZoneInfo | None:
-    """The zone of this name; None when there is none."""
+    """Return the zone of this name; None when there is none."""
     try:
         return None if name in _NO_ZONES else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

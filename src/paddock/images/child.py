@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from paddock.confinement.limits import hold_still
-from paddock.rules.agents.extras import advice
+from paddock.rules.errors import advice
 
 CPU_SECONDS = 20
 MEMORY_BYTES = 1536 * 1024 * 1024

@@ -28,9 +28,9 @@ from paddock.ports.knowledge import (
     Passage,
 )
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.model_usage import Payer
+from paddock.rules.people import Payer
 from paddock.rules.rows.rows import AuditRow
-from paddock.rules.search.ranking import bounded, fuse
+from paddock.rules.search.passages import bounded, fuse
 from paddock.rules.search.tokens import terms_of
 
 log = structlog.get_logger("paddock.knowledge")

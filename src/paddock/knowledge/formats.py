@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
 from paddock.knowledge.reading import UnreadableError, trail
-from paddock.rules.agents.extras import advice
-from paddock.rules.search.chunking import Section
+from paddock.rules.errors import advice
+from paddock.rules.search.passages import Section
 from paddock_sdk.causes import cause_of
 
 MAX_XML_BYTES = 64 * 1024 * 1024

@@ -20,8 +20,8 @@ from paddock.knowledge.vectors import packed
 from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, Originals, StoredChunk
 from paddock.rules.access.limits import next_after
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-from paddock.rules.people.model_usage import Payer
-from paddock.rules.search.chunking import Chunk, chunks_of
+from paddock.rules.people import Payer
+from paddock.rules.search.passages import Chunk, chunks_of
 from paddock.rules.search.tokens import tokens_of
 from paddock.rules.values import replace
 

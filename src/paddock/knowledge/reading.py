@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from paddock.rules.search.chunking import Section
+from paddock.rules.search.passages import Section
 from paddock.rules.values import Value
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import anyio.to_thread
 
 from paddock.ports.knowledge import KnowledgeStore
-from paddock.rules.agents.extras import needed_for
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import ErrorCode, HostError, needed_for
 
 BLOCK = 4096
 CACHED_ROWS = 256

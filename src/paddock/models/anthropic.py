@@ -132,6 +132,10 @@ class AnthropicCollector:
     def complete(self) -> bool:
         return self.finished
 
+    @property
+    def unsaid(self) -> Sequence[str]:
+        return [call.arguments for call in _calls(self._blocks)]
+
     def take(self, data: bytes) -> ModelPiece | None:
         event = _read(data)
         if event.type == "content_block_delta" and event.delta is not None:
@@ -289,3 +293,6 @@ class AnthropicModel(RemoteModel):
 
     def _introduction(self, key: str | None) -> Mapping[str, str]:
         return {"anthropic-version": VERSION} | ({"Authorization": f"Bearer {key}"} if key else {})
+
+
+MODEL = AnthropicModel

@@ -1,22 +1,60 @@
-"""Catalog of this host's models by name. The `Models` port."""
+"""Models of this host by name (the `Models` port): which provider is asked, again after a pause, then the fallbacks.
+
+Nothing is asked again after the first piece of an answer is out.
+"""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import structlog
 
-from paddock.models.attempts import Attempts
+from paddock.models.failures import TO_MEND
 from paddock.models.keys import MissingKeyError
-from paddock.models.provider import Provider
-from paddock.ports.models import FREE, Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Ranking
+from paddock.ports.models import (
+    FREE,
+    Embedded,
+    Lost,
+    ModelAnswer,
+    ModelCall,
+    ModelInfo,
+    ModelPiece,
+    Ranking,
+    not_counted,
+)
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.run.restart import pause_before
+from paddock.rules.values import replace
 
 log = structlog.get_logger("paddock.models")
 
+T = TypeVar("T")
 NO_FALLBACKS: Mapping[str, Sequence[str]] = {}
 NO_RETRIES: Mapping[str, int] = {}
+
+
+class Provider(Protocol):
+    """One model. Failures are HostError; `retryable` says whether another attempt or another model may help."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+    async def invoke(self, call: ModelCall) -> ModelAnswer: ...
+    def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]: ...
+    async def rerank(
+        self, _call: ModelCall, _query: str, _documents: Sequence[str], _top_k: int | None, /
+    ) -> Ranking: ...
+    async def embed(self, _call: ModelCall, _texts: Sequence[str], /) -> Embedded: ...
+    async def warm_up(self) -> None:
+        """Do what the first question would otherwise have to wait for."""
+        ...
+
+    async def retire(self) -> None:
+        """Close once all that is being asked is answered."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class Lineup(NamedTuple):
@@ -63,8 +101,11 @@ class ModelCatalog:
             call, lambda provider: provider.rerank(call, query, documents, top_k)
         )
 
-    async def embed(self, workspace: str, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Embedded:
-        call = ModelCall(model_id, (), (), {}, workspace_id=workspace, user_id="", run_id="", deadline_at=deadline_at)
+    async def embed(
+        self, workspace: str, model_id: str, texts: Sequence[str], *, deadline_at: float, lost: Lost = not_counted
+    ) -> Embedded:
+        who = {"workspace_id": workspace, "user_id": "", "run_id": ""}
+        call = ModelCall(model_id, (), (), {}, deadline_at=deadline_at, lost=lost, **who)
         return await self._attempts(model_id).first(call, lambda provider: provider.embed(call, texts))
 
     async def warm_up(self) -> None:
@@ -87,7 +128,7 @@ class ModelCatalog:
         for provider in self.lineup.providers.values():
             await provider.close()
 
-    def _attempts(self, model_id: str) -> Attempts:
+    def _attempts(self, model_id: str) -> "Attempts":
         others = [
             self.lineup.providers[name]
             for name in self.lineup.fallbacks.get(model_id, ())
@@ -102,3 +143,94 @@ class ModelCatalog:
             known = ", ".join(self.lineup.providers)
             raise HostError(ErrorCode.NOT_FOUND, f"there is no model {model_id!r}; this host has: {known}")
         return provider
+
+
+class Attempts:
+    """Providers to ask for one model: itself, then its fallbacks."""
+
+    def __init__(self, chain: Sequence[tuple[Provider, int]], *, clock: Callable[[], float]) -> None:
+        """`chain` is each provider with the number of its retries."""
+        self._chain = chain
+        self._clock = clock
+
+    async def invoke(self, call: ModelCall) -> ModelAnswer:
+        async def ask(provider: Provider) -> ModelAnswer:
+            answer = await provider.invoke(replace(call, model_id=provider.info.model_id))
+            return replace(answer, answered_by=self._name(provider))
+
+        return await self._until_answered(call, ask)
+
+    async def stream(self, call: ModelCall) -> AsyncGenerator[ModelPiece]:
+        async def begin(provider: Provider) -> tuple[Any, ModelPiece, str]:
+            pieces = cast("AsyncGenerator[ModelPiece]", provider.stream(replace(call, model_id=provider.info.model_id)))
+            try:
+                return pieces, await anext(pieces), self._name(provider)
+            except BaseException:
+                await pieces.aclose()
+                raise
+
+        pieces, piece, name = await self._until_answered(call, begin)
+        async with aclosing(pieces):
+            yield _signed(piece, name)
+            async for piece in pieces:
+                yield _signed(piece, name) if piece.final else piece
+
+    async def first(self, call: ModelCall, ask: Callable[[Provider], Awaitable[T]]) -> T:
+        """Only the model that was named: what others would say to this cannot take its place."""
+        provider, retries = self._chain[0]
+        return await self._patiently(call, provider, retries, ask)
+
+    async def _until_answered(self, call: ModelCall, ask: Callable[[Provider], Awaitable[T]]) -> T:
+        failure: HostError | None = None
+        for provider, retries in self._chain:
+            try:
+                return await self._patiently(call, provider, retries, ask)
+            except HostError as error:
+                failure = failure or error
+                if not _worth_asking_another(error):
+                    break
+                self._note(
+                    call, provider, error, "asking the next model" if self._more_after(provider) else "giving up"
+                )
+        assert failure is not None
+        raise failure
+
+    async def _patiently(
+        self, call: ModelCall, provider: Provider, retries: int, ask: Callable[[Provider], Awaitable[T]]
+    ) -> T:
+        attempt = 0
+        while True:
+            try:
+                return await ask(provider)
+            except HostError as error:
+                pause = pause_before(
+                    attempt,
+                    retries=retries,
+                    asked_for=error.details.get("retry_after"),
+                    seconds_left=call.deadline_at - self._clock(),
+                )
+                if not error.retryable or pause is None:
+                    raise
+                self._note(call, provider, error, f"asking again in {pause:g} s")
+            await asyncio.sleep(pause)
+            attempt += 1
+
+    def _name(self, provider: Provider) -> str:
+        """Return the answering model's id if it is not the one that was asked, else empty."""
+        return "" if provider is self._chain[0][0] else provider.info.model_id
+
+    def _more_after(self, provider: Provider) -> bool:
+        return provider is not self._chain[-1][0]
+
+    def _note(self, call: ModelCall, provider: Provider, error: HostError, what: str) -> None:
+        about = {"run_id": call.run_id, "model": provider.info.model_id, "reason": error.message}
+        log.warning(f"a model did not answer; {what}", action="models.attempt", **about)
+
+
+def _worth_asking_another(error: HostError) -> bool:
+    """A question that is wrong is wrong for every model; a key, a quota or a server is not."""
+    return error.retryable or error.details.get("status") in TO_MEND or "has no key" in error.message
+
+
+def _signed(piece: ModelPiece, name: str) -> ModelPiece:
+    return replace(piece, answered_by=name) if name else piece

@@ -23,6 +23,7 @@ IDLE_SECONDS = 15.0
 """How long a connection nobody uses is kept for the next question."""
 _USUAL = {
     "Accept": "application/json",
+    "Accept-Encoding": "identity",  # unpacking takes far longer than reading what was sent
     "Content-Type": "application/json",
     "User-Agent": f"paddock/{version('paddock')}",
 }
@@ -128,6 +129,7 @@ class Connections:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=trusted(), keepalive_timeout=IDLE_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
         )
 
     @property
@@ -150,6 +152,8 @@ class Connections:
             return await self._session.post(
                 url, data=data, headers=self._headers, timeout=timeout, allow_redirects=False, **self._proxy
             )
+        except aiohttp.ConnectionTimeoutError as error:
+            raise UnreachableError from error
         except TimeoutError as error:
             raise SilentError from error
         except (aiohttp.ClientError, OSError) as error:

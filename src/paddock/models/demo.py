@@ -5,6 +5,7 @@ Its answers are made by the package `paddock_demo`, which is loaded when the mod
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import get_args
 
 from paddock.ports.models import (
     FREE,
@@ -19,6 +20,7 @@ from paddock.ports.models import (
 )
 from paddock.rules.errors import ErrorCode, HostError
 from paddock_sdk.protocol.host_calls import RerankEntry
+from paddock_sdk.protocol.manifest import ModelOperation
 
 NAME = "demo"
 MAX_PAUSE = 1.0
@@ -31,7 +33,7 @@ class DemoModel:
         model_id=NAME,
         model_type="llm",
         provider="paddock",
-        operations=frozenset({"invoke", "stream", "rerank"}),
+        operations=frozenset(get_args(ModelOperation)),
         context_window=32_768,
         description="Built in: no key, deterministic, streams, calls tools, remembers what is in the conversation.",
         prices=FREE,

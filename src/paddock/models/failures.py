@@ -87,6 +87,10 @@ def unforeseen(model_id: str, words: str) -> HostError:
     return HostError(ErrorCode.RUNTIME_ERROR, text, for_operators=f"{text}: {words}")
 
 
+def cannot(model_id: str, what: str) -> HostError:
+    return HostError(ErrorCode.INVALID_ARGUMENT, f"the model {model_id!r} cannot {what}; choose another for that")
+
+
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
     """Seconds the provider asks to wait, when it says so as a number."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):

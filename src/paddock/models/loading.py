@@ -12,22 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from paddock.models.catalog import ModelCatalog
+from paddock.models.catalog import ModelCatalog, Provider
 from paddock.models.demo import NAME as DEMO
 from paddock.models.demo import DemoModel
 from paddock.models.keys import Key
-from paddock.models.provider import Provider
 from paddock.rules.agents.specs import ModelSpec, model_name_problem
 
 if TYPE_CHECKING:
     from paddock.models.remote import RemoteModel
 
-PROVIDERS: Mapping[str, tuple[str, str]] = {
-    "openai": ("paddock.models.openai_chat", "OpenAIChatModel"),
-    "openai_responses": ("paddock.models.openai_responses", "OpenAIResponsesModel"),
-    "anthropic": ("paddock.models.anthropic", "AnthropicModel"),
-}
-"""Where each is found; loaded when somebody names a model of it."""
 OFFERED: Mapping[str, tuple[str, str, str]] = {
     "OPENAI_API_KEY": ("openai", "OPENAI_MODEL", "gpt-5.4-mini"),
     "ANTHROPIC_API_KEY": ("anthropic", "ANTHROPIC_MODEL", "claude-sonnet-5"),
@@ -80,8 +73,7 @@ def _check_default(default: str | None, specs: Mapping[str, ModelSpec]) -> None:
 def _provider(
     name: str, spec: ModelSpec, clock: Callable[[], float], environ: Mapping[str, str], base: Path | None
 ) -> Provider:
-    module, of_that_name = PROVIDERS[spec.provider]
-    kind: type[RemoteModel] = getattr(import_module(module), of_that_name)
+    kind: type[RemoteModel] = import_module(f"paddock.models.{spec.provider}").MODEL  # loaded when it is named
     usual = None if spec.base_url else f"env:{kind.usual_key}"
     whole = spec if spec.model else spec.model_copy(update={"model": name})
     return kind(name, whole, Key(spec.key or usual, environ=environ, base=base), clock=clock)

@@ -1,11 +1,11 @@
 """Models behind OpenAI's Responses API."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from paddock.models.openai_chat import OpenAIChatModel
+from paddock.models.openai import OpenAIChatModel
 from paddock.models.wire import ServerSaidError, elements, file, picture, reason_of, thoughts_of
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelPiece, Usage
 from paddock.rules.agents.model_options import RESPONSES, taken
@@ -105,17 +105,22 @@ class Output:
 
 
 class ResponsesCollector:
-    __slots__ = ("_end", "_output", "_text_came", "finished")
+    __slots__ = ("_arguments", "_end", "_output", "_text_came", "finished")
 
     def __init__(self) -> None:
         self.finished = False
         self._output = Output()
         self._end = _Response()
         self._text_came = False
+        self._arguments: list[str] = []
 
     @property
     def complete(self) -> bool:
         return self.finished
+
+    @property
+    def unsaid(self) -> Sequence[str]:
+        return self._arguments
 
     def take(self, data: bytes) -> ModelPiece | None:
         if data == b"[DONE]":
@@ -126,6 +131,8 @@ class ResponsesCollector:
             return ModelPiece(event.delta or "") if event.delta else None
         if event.type == "response.reasoning_summary_text.delta":
             return ModelPiece("", event.delta or "") if event.delta else None
+        if event.type == "response.function_call_arguments.delta" and event.delta:
+            self._arguments.append(event.delta)
         if event.type in _BROKEN:
             raise ServerSaidError(reason_of(event.error or event.message or (event.response and event.response.error)))
         if event.type == "response.output_item.done" and event.item is not None:
@@ -197,3 +204,6 @@ def _offered(tool: LLMTool) -> dict[str, Any]:
 class OpenAIResponsesModel(OpenAIChatModel):
     wire = ResponsesWire()
     path = "responses"
+
+
+MODEL = OpenAIResponsesModel

@@ -17,9 +17,8 @@ import structlog
 
 from paddock.models import failures
 from paddock.models.keys import Key, MissingKeyError
-from paddock.models.provider import cannot
 from paddock.models.wire import (
-    EventReader,
+    Collector,
     RubbishError,
     ServerSaidError,
     Wire,
@@ -33,6 +32,7 @@ from paddock.rules.access.limits import KEPT_FREE
 from paddock.rules.agents.specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
+from paddock_sdk.sse import EventReader, EventTooLargeError
 
 if TYPE_CHECKING:
     from paddock.models.connections import Connections, HttpAnswer
@@ -41,6 +41,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("paddock.models")
 
 Read = TypeVar("Read")
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+AFTER_THE_RUN_SECONDS = 1.0
+"""The gate ends a question with its run; what ends it here comes later, so that the record says the same each time."""
 READ_OFF_SECONDS = 0.05
 READ_OFF_PIECES = 16
 WAITING, WAITING_IN_ALL = 256, 2048
@@ -89,26 +91,37 @@ class RemoteModel(ABC):
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelPiece]:
         body = self.wire.request(self._seen(call), self.spec, stream=True)
         async with self._asked(self.path, body, call) as answer:
-            collector, reader = self.wire.collector(), EventReader()
+            collector, reader, room = self.wire.collector(), EventReader(), MAX_ANSWER_BYTES
             take, more = collector.take, answer.more
-            while not collector.finished and (received := await more()):
-                for piece in joined(map(take, reader.feed(received))):
+            try:
+                while not collector.finished and (received := await more()):
+                    room -= len(received)
+                    _check_room(room)
+                    for piece in joined(map(take, reader.feed(received))):
+                        yield piece
+                for piece in joined(map(take, reader.end())):
                     yield piece
-            for piece in joined(map(take, reader.end())):
-                yield piece
-            if not reader.heard:
-                raise RubbishError("it streamed no event")
-            if not collector.complete:
-                raise failures.broken_off(self.info.model_id)
+                self._check_whole(reader, collector)
+            except ServerSaidError:
+                raise
+            except BaseException:  # also of whoever wants no more of it
+                call.lost(collector.unsaid)
+                raise
             yield collector.last()
             if not answer.over:
                 await _read_off(answer)
 
+    def _check_whole(self, reader: EventReader, collector: Collector) -> None:
+        if not reader.heard:
+            raise RubbishError("it streamed no event")
+        if not collector.complete:
+            raise failures.broken_off(self.info.model_id)
+
     async def rerank(self, _call: ModelCall, _query: str, _documents: Sequence[str], _top_k: int | None, /) -> Ranking:
-        raise cannot(self.info.model_id, "rank documents")
+        raise failures.cannot(self.info.model_id, "rank documents")
 
     async def embed(self, _call: ModelCall, _texts: Sequence[str], /) -> Embedded:
-        raise cannot(self.info.model_id, "make vectors")
+        raise failures.cannot(self.info.model_id, "make vectors")
 
     async def retire(self) -> None:
         await self._slots.emptied()  # a question holds its slot to its end, at the latest its run's
@@ -135,9 +148,12 @@ class RemoteModel(ABC):
     async def _whole(self, path: str, body: Mapping[str, Any], call: ModelCall, read: Callable[[bytes], Read]) -> Read:
         """The whole answer, read by `read`."""
         async with self._asked(path, body, call) as answer:
-            said = await answer.read(MAX_ANSWER_BYTES)
-            if len(said) > MAX_ANSWER_BYTES:
-                raise RubbishError(f"an answer of more than {MAX_ANSWER_BYTES} bytes")
+            try:
+                said = await answer.read(MAX_ANSWER_BYTES)
+            except BaseException:
+                call.lost(())
+                raise
+            _check_room(MAX_ANSWER_BYTES - len(said))
             return read(said)
 
     @asynccontextmanager
@@ -148,7 +164,7 @@ class RemoteModel(ABC):
         try:
             seconds = self._seconds_for(call)
             with _Translated(self.info.model_id, self.key, self.spec.base_url or connections.address, seconds):
-                async with await connections.post(path, body, seconds) as answer:
+                async with await _posted(connections, path, body, seconds, call) as answer:
                     yield answer
         finally:
             self._slots.leave(call.workspace_id)
@@ -163,10 +179,10 @@ class RemoteModel(ABC):
             raise failures.no_turn(self.info.model_id, seconds) from None
 
     def _seconds_for(self, call: ModelCall) -> float:
-        seconds = min(self.spec.timeout_seconds, call.deadline_at - self._clock())
-        if seconds <= 0:
+        left = call.deadline_at - self._clock()
+        if left <= 0:
             raise HostError(ErrorCode.DEADLINE_EXCEEDED, "the run's time was over before the model could be asked")
-        return seconds
+        return min(self.spec.timeout_seconds, left + AFTER_THE_RUN_SECONDS)
 
     async def _connected(self) -> "Connections":
         """The connections; made once, however many ask first."""
@@ -188,6 +204,24 @@ class RemoteModel(ABC):
             missing = failures.no_key(self.info.model_id, str(error), for_all=is_usual)
             log.warning("a model has no key", action="models.failed", reason=missing.for_operators)
             raise missing from None
+
+
+async def _posted(
+    connections: "Connections", path: str, body: Mapping[str, Any], seconds: float, call: ModelCall
+) -> "HttpAnswer":
+    """The beginning of the answer; a question that none came to in time is lost."""
+    from paddock.models.connections import SilentError
+
+    try:
+        return await connections.post(path, body, seconds)
+    except (SilentError, asyncio.CancelledError):
+        call.lost(())
+        raise
+
+
+def _check_room(room: int) -> None:
+    if room < 0:
+        raise RubbishError(f"an answer of more than {MAX_ANSWER_BYTES} bytes")
 
 
 def _load() -> None:
@@ -225,7 +259,7 @@ class _Translated:
         if isinstance(error, StatusError):
             words, after = self._key.hide(_words(error.words)), failures.retry_after_of(error.headers)
             return failures.refused(self._model_id, error.status, words, retry_after=after)
-        if isinstance(error, msgspec.DecodeError | RubbishError | UnicodeDecodeError):
+        if isinstance(error, msgspec.DecodeError | RubbishError | EventTooLargeError | UnicodeDecodeError):
             return failures.rubbish(self._model_id, self._key.hide(str(error))[:200])
         return self._lost(error)
 

@@ -9,8 +9,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from paddock.ports.log import Rows
+from paddock.rules.access.permissions import Grant
 from paddock.rules.rows.rows import ArtifactRow, StorageRow
 from paddock.rules.values import Value
+from paddock_sdk.protocol.artifacts import ArtifactMetadata
 
 
 class Blob(Value, frozen=True):
@@ -46,6 +48,16 @@ class Blobs(Protocol):
         ...
 
 
+class RawContent(Value, frozen=True):
+    """A large payload of the log, read like an artifact."""
+
+    metadata: ArtifactMetadata
+    content: bytes
+
+
+RawReader = Callable[[Grant, str], Awaitable[RawContent | None]]
+
+
 class ScopeState(Value, frozen=True):
     """The state of one scope: how many bytes all its values have, and as many of them as were asked for."""
 
@@ -56,10 +68,10 @@ class ScopeState(Value, frozen=True):
 
 
 class KeptRecords(Rows, Protocol):
-    """Reads of artifacts, storage areas and state. Every read is of committed data."""
+    """Reads of artifacts, storage areas and state."""
 
     async def artifact(self, artifact_id: str) -> ArtifactRow | None: ...
-    async def artifacts_of(self, conversation_id: str, *, limit: int = 500) -> Sequence[ArtifactRow]:
+    async def artifacts_of(self, session_id: str, *, limit: int = 500) -> Sequence[ArtifactRow]:
         """Artifacts of a conversation, in order of id."""
         ...
 

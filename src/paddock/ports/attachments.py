@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from paddock.rules.access.credentials import HOST, Credential
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.access.signatures import HOST, Credential
 from paddock.rules.rows.rows import ArtifactAttached
 from paddock.rules.values import Value
 
@@ -29,16 +28,16 @@ class AttachmentRef(Value, frozen=True):
         seen = {"artifact_id": self.artifact_id, "mime_type": self.mime_type, "size": self.size, "name": self.name}
         return {name: value for name, value in seen.items() if value is not None}
 
-    def attached(self, thread_id: str, subthread_id: str | None = None) -> ArtifactAttached:
+    def attached(self, session_id: str, subthread_id: str | None = None) -> ArtifactAttached:
         """Row written with the message (`NewRun.rows`): from then on runs of this session, or of the platform's
         subthread it came in, may read the file.
         """
-        return ArtifactAttached(self.artifact_id, thread_id, self.keep_until, subthread_id)
+        return ArtifactAttached(self.artifact_id, session_id, self.keep_until, subthread_id)
 
 
 class Attachments(Protocol):
     async def resolve(
-        self, url: str, *, workspace_id: str, user_id: str, thread_id: str, known: bool = False
+        self, url: str, *, workspace_id: str, user_id: str, session_id: str, known: bool = False
     ) -> AttachmentRef | None:
         """Find the file behind a URL that we signed for this user and that has not expired; None for any other.
 
@@ -57,34 +56,6 @@ class Attachments(Protocol):
 
         It may be a path only; then it counts from the address the caller used."""
         ...
-
-
-class NoAttachments:
-    """A host without an attachment store: nobody can have been given a URL, so none is ours."""
-
-    async def resolve(
-        self,
-        url: str,  # noqa: ARG002
-        *,
-        workspace_id: str,  # noqa: ARG002
-        user_id: str,  # noqa: ARG002
-        thread_id: str,  # noqa: ARG002
-        known: bool = False,  # noqa: ARG002
-    ) -> AttachmentRef | None:
-        return None
-
-    async def keep(self, content: bytes, *, name: str | None, workspace_id: str, user_id: str) -> AttachmentRef:  # noqa: ARG002
-        raise HostError(ErrorCode.INVALID_ARGUMENT, "this host keeps no attachments")
-
-    def signed_url(
-        self,
-        artifact_id: str,  # noqa: ARG002
-        *,
-        workspace_id: str,  # noqa: ARG002
-        user_id: str,  # noqa: ARG002
-        by: Credential = HOST,  # noqa: ARG002
-    ) -> str | None:
-        return None
 
 
 class Picture(Value, frozen=True):

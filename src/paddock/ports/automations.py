@@ -9,7 +9,7 @@ from paddock.rules.rows.automation import AutomationRow, CalendarEventRow, Calen
 
 
 class AutomationRecords(Rows, Protocol):
-    """Jobs and their ticks. Every read is of committed data."""
+    """Jobs and their ticks."""
 
     async def automation(self, job_id: str) -> AutomationRow | None: ...
     async def automation_of_thread(self, thread_id: str) -> AutomationRow | None: ...
@@ -36,7 +36,7 @@ class AutomationRecords(Rows, Protocol):
 
 
 class CalendarRecords(Rows, Protocol):
-    """Every read is of committed data."""
+    """A user's calendar, and the count that keeps two writers of it apart."""
 
     async def calendar_state(self, workspace_id: str, user_id: str) -> CalendarState: ...
     async def calendar_event(self, event_id: str) -> CalendarEventRow | None: ...

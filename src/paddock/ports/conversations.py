@@ -15,12 +15,11 @@ from paddock.rules.rows.rows import (
     TranscriptRow,
     View,
 )
-from paddock.rules.search.history_search import TranscriptQuery
-from paddock.rules.search.thread_search import FoundThreads, ThreadQuery
+from paddock.rules.search.queries import FoundThreads, ThreadQuery, TranscriptQuery
 
 
 class ConversationRecords(Rows, Protocol):
-    """Every read is of committed data."""
+    """Runs, items and events of a conversation."""
 
     async def session(self, session_id: str) -> SessionRow | None: ...
     async def inbox(self, session_id: str, key: str) -> InboxRow | None: ...
@@ -45,8 +44,8 @@ class ConversationRecords(Rows, Protocol):
     ) -> Sequence[TranscriptRow]:
         """Items with before > seq > after, at most `limit`, from the newest or from the oldest end.
 
-        With `room` the item whose bytes (`stored_bytes`) use it up is the last: a caller who can take no more than so
-        much need not have huge items read for nothing.
+        With `room` the item whose bytes use it up is the last: a caller who can take no more than so much need not have
+        huge items read for nothing.
         """
         ...
 
@@ -66,7 +65,7 @@ class ConversationRecords(Rows, Protocol):
 
 
 class SessionRecords(Rows, Protocol):
-    """Conversations in lists, kept members, unfinished transactions. Every read is of committed data."""
+    """Conversations in lists, kept members, unfinished transactions."""
 
     async def session_summary(self, session_id: str) -> SessionSummary | None: ...
     async def sessions_of(

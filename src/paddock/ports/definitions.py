@@ -11,6 +11,9 @@ Owner = Sequence[str | int]
 """To whom a secret belongs and which one it is. What was sealed for one owner opens for no other."""
 
 
+PersonRole = Literal["user", "admin"]
+
+
 class ApiKeyRow(Value, frozen=True):
     """A key somebody may act with. Only the hash is stored."""
 
@@ -18,7 +21,7 @@ class ApiKeyRow(Value, frozen=True):
     key_hash: bytes
     workspace_id: str
     user_id: str
-    role: Literal["user", "admin"]
+    role: PersonRole
     created_at: float
     revoked_at: float | None = None
 

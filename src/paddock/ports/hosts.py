@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.cluster.leases import Peer
+from paddock.rules.cluster import KnownHost
 from paddock.rules.values import Value
 
 ASKED_SECONDS = 10.0
@@ -23,7 +23,7 @@ class Beat(Value, frozen=True):
     """False: this host was declared gone and owns nothing any more."""
     store_seconds: float
     """How long the store itself has been up."""
-    peers: Sequence[Peer]
+    peers: Sequence[KnownHost]
     changes: str = ""
     """Another text whenever something was changed that every host keeps in memory."""
 

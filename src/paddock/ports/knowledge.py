@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from paddock.rules.people.model_usage import Payer
+from paddock.rules.people import Payer
 from paddock.rules.rows.rows import AuditRow
-from paddock.rules.search.chunking import Chunk
+from paddock.rules.search.passages import Chunk
 from paddock.rules.search.tokens import Phrase
 from paddock.rules.values import Value
 

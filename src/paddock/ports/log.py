@@ -79,9 +79,9 @@ class EventLog(Protocol):
         ...
 
     async def read(
-        self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256
+        self, session_id: str, *, after: int = 0, run_id: str | None = None, limit: int = 256
     ) -> Sequence[StoredFact]:
-        """Facts with number > `after`, in order of (position, seq); of one turn when `turn_id` is given.
+        """Facts with number > `after`, in order of (position, seq); of one run when `run_id` is given.
 
         The next page is read after the last one's position: a finished message around that place then comes again.
         """

@@ -3,7 +3,7 @@
 What comes back is made of plain values, not of wire models: a streamed answer has thousands of pieces.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from paddock.rules.values import Value, nothing
@@ -37,6 +37,15 @@ class ModelInfo(Value, frozen=True):
     """Whether it can look at pictures, where somebody said so."""
 
 
+Lost = Callable[[Sequence[str]], None]
+"""Hears of a question that went out and was not answered to its end: it costs as well. With the texts of the answer
+that had come and that no piece told, such as half a tool call."""
+
+
+def not_counted(_unsaid: Sequence[str]) -> None:
+    """Nobody keeps count."""
+
+
 class ModelCall(Value, frozen=True):
     """One question to a model, and on whose behalf it is asked."""
 
@@ -49,6 +58,7 @@ class ModelCall(Value, frozen=True):
     run_id: str
     deadline_at: float
     """Epoch seconds: whatever the plug does ends by then."""
+    lost: Lost = not_counted
 
 
 class CalledTool(Value, frozen=True):
@@ -121,4 +131,6 @@ class Models(Protocol):
         ...
 
     async def rerank(self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None) -> Ranking: ...
-    async def embed(self, workspace: str, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Embedded: ...
+    async def embed(
+        self, workspace: str, model_id: str, texts: Sequence[str], *, deadline_at: float, lost: Lost = ...
+    ) -> Embedded: ...

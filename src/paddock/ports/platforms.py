@@ -4,19 +4,20 @@ Which one it is, and how it does something, is a plug's.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from paddock.ports.log import Rows
 from paddock.rules.access.permissions import RunScope
+from paddock.rules.agents.specs import KnownAction
 from paddock.rules.rows.deliveries import DeliveryRow, PlatformConversationRow, PlatformEventRow
 from paddock.rules.rows.rows import WHOLE, View
 from paddock.rules.values import Value
 
-KNOWN_ACTIONS = frozenset({"message.edit", "message.recall", "reaction.add"})
+KNOWN_ACTIONS = frozenset(get_args(KnownAction))
 
 
 class DeliveryRecords(Rows, Protocol):
-    """Events that came, conversations there, and what is delivered to them. Every read is of committed data."""
+    """Events that came, conversations there, and what is delivered to them."""
 
     async def platform_event(self, platform: str, event_id: str) -> PlatformEventRow | None: ...
     async def platform_conversation(self, session_id: str) -> PlatformConversationRow | None: ...
@@ -73,16 +74,6 @@ class PlatformActions(Protocol):
     async def perform(self, action: PlatformAction) -> Performed:
         """Do it, once. Never called twice for one approval; the caller bounds the wait."""
         ...
-
-
-class NoPlatform:
-    """A host without a platform: conversations come through its own doors only, and nothing can be done elsewhere."""
-
-    def offers(self, scope: RunScope, action: str) -> bool:  # noqa: ARG002 - the port's words
-        return False
-
-    async def perform(self, action: PlatformAction) -> Performed:
-        return Performed(ok=False, detail=f"no platform offers {action.action}")
 
 
 class Posted(Value, frozen=True):

@@ -77,12 +77,17 @@ Overloaded = Callable[[Caller, str, Any, int], None]
 """Hears of a call that was refused unread: who, which method, its params, and how many more there were."""
 
 
+IsolationLevel = Literal["L0", "L1"]
+"""How far a runner is kept apart, the weakest first."""
+RunnerState = Literal["stopped", "starting", "ready", "unhealthy", "attached"]
+
+
 class RunnerStatus(Value, frozen=True):
     """One runner as an operator sees it."""
 
     runner_id: str
     plugin: str
-    state: Literal["stopped", "starting", "ready", "unhealthy", "attached"]
+    state: RunnerState
     isolation: str
     detail: str
     manifest: AgentRunnerManifest | None

@@ -28,7 +28,7 @@ class ToolUse(Value, frozen=True):
     workspace_id: str
     user_id: str
     agent_id: str
-    conversation_id: str
+    session_id: str
     run_id: str
     deadline_at: float
 

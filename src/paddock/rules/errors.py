@@ -1,21 +1,26 @@
-"""Error codes as a closed list. Raised inside the host; only a door turns a code into a status or a frame."""
+"""Errors with a code of a closed list. Only a door turns a code into a status or a frame."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
+from paddock_sdk.protocol import errors as wire
+
 
 class ErrorCode(StrEnum):
+    """The codes of refused host calls, and those that only the doors have."""
+
+    UNAUTHORIZED = wire.UNAUTHORIZED
+    NOT_FOUND = wire.NOT_FOUND
+    INVALID_ARGUMENT = wire.INVALID_ARGUMENT
+    PAYLOAD_TOO_LARGE = wire.PAYLOAD_TOO_LARGE
+    RATE_LIMITED = wire.RATE_LIMITED
+    DEADLINE_EXCEEDED = wire.DEADLINE_EXCEEDED
+    RUNTIME_ERROR = wire.RUNTIME_ERROR
     UNAUTHENTICATED = "unauthenticated"
-    UNAUTHORIZED = "unauthorized"
-    NOT_FOUND = "not_found"
     CONFLICT = "conflict"
     SESSION_CLOSED = "session_closed"
-    INVALID_ARGUMENT = "invalid_argument"
-    PAYLOAD_TOO_LARGE = "payload_too_large"
-    RATE_LIMITED = "rate_limited"
-    DEADLINE_EXCEEDED = "deadline_exceeded"
-    RUNTIME_ERROR = "runtime_error"
     UNAVAILABLE = "unavailable"
     CURSOR_EXPIRED = "cursor_expired"
 
@@ -24,7 +29,7 @@ class HostError(Exception):
     """A refusal with a code, a sentence for a person, and whether trying again may help.
 
     `message` and `details` may reach anybody: no words of libraries, of programs or of other people, no places on this
-    machine. Those go to whoever runs the host, as `for_operators` and in the log.
+    machine. Those go to operators, as `for_operators` and in the log.
     """
 
     def __init__(
@@ -93,3 +98,46 @@ class UnansweredWriteError(StorageUnavailableError):
 
 class FilesUnavailableError(StorageUnavailableError):
     """The bucket with the bytes of files cannot be reached."""
+
+
+# --- features whose packages are not installed with the core ---------------------------------------------------------
+
+
+EXTRAS: Mapping[str, str] = {
+    "asyncpg": "postgres",
+    "nats": "nats",
+    "obstore": "s3",
+    "numpy": "knowledge",
+    "pypdf": "knowledge",
+    "PIL": "pictures",
+    "icalendar": "calendar",
+    "opentelemetry.sdk": "otel",
+}
+"""The extra that brings a package, by the name it is imported under."""
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+_OF_TOP = {_top(name): extra for name, extra in EXTRAS.items()}
+
+
+def advice(what: str, error: ModuleNotFoundError) -> str | None:
+    """The sentence that says which extra `what` needs; None when the missing module is of no extra."""
+    extra = _OF_TOP.get(_top(error.name or ""))
+    if extra is None:
+        return None
+    return f"{what} needs packages that are not installed here: pip install 'paddock[{extra}]'"
+
+
+@contextmanager
+def needed_for(what: str) -> Generator[None]:
+    """Import packages of an extra. Raises HostError with the sentence when they are not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        text = advice(what, error)
+        if text is None:
+            raise
+        raise HostError(ErrorCode.RUNTIME_ERROR, text) from None

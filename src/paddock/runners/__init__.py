@@ -1,1 +1,4 @@
-"""Runners: separate programs that answer runs. `gateway.py` decides which process or connection a run goes to."""
+"""Runners, wherever they run: `gateway` chooses one, `processes/` and `attached_runners` are where they come from.
+
+What a run may do is decided by the host; here its frames are carried, in order and within limits.
+"""

@@ -13,7 +13,7 @@ import anyio
 import structlog
 
 from paddock.ports import Caller, RunnerStatus
-from paddock.rules.access.credentials import HOST, Credential
+from paddock.rules.access.signatures import HOST, Credential
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners.installed.manifests import check_manifests, lower, read_permissions
 from paddock.runners.processes.shared import ProcessServices
@@ -78,7 +78,11 @@ class AttachTokens:
         self._drop_expired()
         theirs = sum(ticket.workspace == workspace for ticket in self._tickets.values())
         if theirs >= MAX_TOKENS_OF_ONE or len(self._tickets) >= MAX_TOKENS:
-            raise HostError(ErrorCode.RATE_LIMITED, "too many attach tokens are waiting to be used", retryable=True)
+            raise HostError(
+                ErrorCode.RATE_LIMITED,
+                "too many attach tokens are waiting to be used; use one, or wait a minute",
+                retryable=True,
+            )
         try:
             plugin = PluginId(author, name)
             ceiling = None if permissions is None else read_permissions(permissions)
@@ -108,7 +112,7 @@ class AttachedRunner:
         self,
         ticket: Ticket,
         transport: AttachTransport,
-        around: ProcessServices,
+        services: ProcessServices,
         *,
         ceiling: AgentRunnerPermissions | None,
         peers: Callable[[], Sequence[str]],
@@ -117,21 +121,21 @@ class AttachedRunner:
     ) -> None:
         self.ticket = ticket
         self.manifests: Mapping[str, AgentRunnerManifest] = {}
-        self._around = around
+        self._services = services
         self._peers = peers
         self._ceiling = lower(ticket.ceiling, ceiling)
         self._on_ready = on_ready
         self._on_gone = on_gone
         self._transport = transport
-        caller = Caller(str(ticket.plugin), f"{ticket.plugin}#{next(around.numbers)}")
+        caller = Caller(str(ticket.plugin), f"{ticket.plugin}#{next(services.numbers)}")
         self.connection = RunnerConnection(
             RunnerPeer(
                 transport,
                 caller,
-                around.handler,
+                services.gate.on_call,
                 kill=self._kill,
-                on_foreign=around.on_foreign,
-                on_overload=around.on_overload,
+                on_foreign=services.gate.on_foreign,
+                on_overload=services.gate.on_overload,
             )
         )
         self._introduction = asyncio.create_task(self._introduce())
@@ -161,7 +165,12 @@ class AttachedRunner:
         self._let_go("runner.protocol_error", self.connection.reason, why=self.connection.reason)
 
     def _refuse(self, why: str) -> None:
-        log.warning("runner.attach_refused", plugin=str(self.ticket.plugin), reason=why)
+        log.warning(
+            "a runner that attached was refused",
+            action="runner.attach_refused",
+            plugin=str(self.ticket.plugin),
+            reason=why,
+        )
         self._let_go("runner.refused", why, why=why, refused=True)
 
     def _let_go(self, code: str, message: str, *, why: str = "", refused: bool = False) -> None:
@@ -172,11 +181,13 @@ class AttachedRunner:
     async def _introduce(self) -> None:
         plugin = self.ticket.plugin
         try:
-            with anyio.fail_after(self._around.start_seconds):
-                await self.connection.open((plugin.author, plugin.name), self._around.introduction, peers=self._peers())
+            with anyio.fail_after(self._services.times.start_seconds):
+                await self.connection.open(
+                    (plugin.author, plugin.name), self._services.introduction, peers=self._peers()
+                )
                 offered = await self.connection.list_runners()
         except TimeoutError:
-            self._refuse(f"it did not introduce itself within {self._around.start_seconds:g} seconds")
+            self._refuse(f"it did not introduce itself within {self._services.times.start_seconds:g} seconds")
             return
         except (HandshakeError, PeerRefusedError) as problem:
             if not self.connection.closed:
@@ -188,32 +199,38 @@ class AttachedRunner:
             return
         self.manifests = listing.runners
         self._on_ready(self)
-        log.info("runner.attached", plugin=str(plugin), workspace=self.ticket.workspace, runners=list(self.manifests))
+        log.info(
+            "a runner is attached",
+            action="runner.attached",
+            plugin=str(plugin),
+            workspace=self.ticket.workspace,
+            runners=list(self.manifests),
+        )
 
 
 MAX_OF_ONE = 50
 """Connections of runners attached for one workspace, at one host."""
-MAX_GUESTS = 1000
+MAX_ATTACHED = 1000
 ELSEWHERE = "elsewhere"
 """The isolation of a runner on a machine we know nothing of."""
 
 
 class AttachedRunners:
-    """Those who asked to come in, and those of them who have shaken hands and serve runs."""
+    """All that are connected, and those of them that have shaken hands and serve runs."""
 
     def __init__(
-        self, around: ProcessServices, *, elsewhere: Callable[[], Sequence[str]], on_change: Callable[[str], None]
+        self, services: ProcessServices, *, elsewhere: Callable[[], Sequence[str]], on_change: Callable[[str], None]
     ) -> None:
         """`elsewhere` lists where else a runner attaches; `on_change` gets the workspace a runner came to, or left."""
-        self._around = around
+        self._services = services
         self._elsewhere = elsewhere
         self._on_change = on_change
-        self._visitors: set[AttachedRunner] = set()
+        self._connected: set[AttachedRunner] = set()
         self._serving: dict[str, list[AttachedRunner]] = {}
         """By plugin, in the order they came."""
 
     def __iter__(self) -> Iterator[AttachedRunner]:
-        return (guest for each in self._serving.values() for guest in each)
+        return (runner for each in self._serving.values() for runner in each)
 
     def __len__(self) -> int:
         return sum(map(len, self._serving.values()))
@@ -222,62 +239,58 @@ class AttachedRunners:
         self, ticket: Ticket, transport: AttachTransport, ceiling: AgentRunnerPermissions | None
     ) -> AttachedRunner:
         """It serves new runs of its plugin in its workspace once it has shaken hands. Raises HostError for too many."""
-        theirs = sum(visitor.ticket.workspace == ticket.workspace for visitor in self._visitors)
-        if theirs >= MAX_OF_ONE or len(self._visitors) >= MAX_GUESTS:
+        theirs = sum(runner.ticket.workspace == ticket.workspace for runner in self._connected)
+        if theirs >= MAX_OF_ONE or len(self._connected) >= MAX_ATTACHED:
             said = f"as many runners are attached as may be ({MAX_OF_ONE} for a workspace); let one go first"
             raise HostError(ErrorCode.RATE_LIMITED, said, retryable=True)
-        visitor = AttachedRunner(
+        runner = AttachedRunner(
             ticket,
             transport,
-            self._around,
+            self._services,
             ceiling=ceiling,
             peers=self._elsewhere,
             on_ready=self._arrived,
             on_gone=self._left,
         )
-        self._visitors.add(visitor)
-        return visitor
+        self._connected.add(runner)
+        return runner
 
     def tell_peers(self) -> None:
         """Other hosts came or went."""
-        for visitor in list(self._visitors):
-            visitor.tell_peers()
+        for runner in list(self._connected):
+            runner.tell_peers()
 
     def show_out(self, code: str, message: str) -> None:
-        for visitor in list(self._visitors):
-            visitor.end(code, message)
-
-    def serve(self, plugin: str) -> bool:
-        """Return true if a runner of this plugin is attached, for any workspace."""
-        return bool(self._serving.get(plugin))
+        for runner in list(self._connected):
+            runner.end(code, message)
 
     def of(self, workspace: str | None) -> list[AttachedRunner]:
         """Those attached for a workspace; for any when none is named."""
-        return [guest for guest in self if workspace in (None, guest.ticket.workspace)]
+        return [runner for runner in self if workspace in (None, runner.ticket.workspace)]
 
     def of_plugin(self, plugin: str, workspace: str | None) -> Iterator[AttachedRunner]:
         """Yield the attached runners of one plugin, the newest first."""
-        guests = reversed(self._serving.get(plugin, ()))
-        return (guest for guest in guests if workspace in (None, guest.ticket.workspace))
+        serving = reversed(self._serving.get(plugin, ()))
+        return (runner for runner in serving if workspace in (None, runner.ticket.workspace))
 
     def names(self, workspace: str) -> Mapping[str, str]:
         """Short names of the runners that are attached for a workspace."""
-        return {_short_name(runner_id): runner_id for guest in self.of(workspace) for runner_id in guest.manifests}
+        return {_short_name(runner_id): runner_id for runner in self.of(workspace) for runner_id in runner.manifests}
 
     def statuses(self, workspace: str | None) -> list[RunnerStatus]:
-        return [status for guest in self.of(workspace) for status in _statuses(guest)]
+        return [status for runner in self.of(workspace) for status in _statuses(runner)]
 
-    def _arrived(self, visitor: AttachedRunner) -> None:
-        if visitor in self._visitors:
-            self._serving.setdefault(str(visitor.ticket.plugin), []).append(visitor)
-            self._on_change(visitor.ticket.workspace)
+    def _arrived(self, runner: AttachedRunner) -> None:
+        if runner in self._connected:
+            self._serving.setdefault(str(runner.ticket.plugin), []).append(runner)
+            self._on_change(runner.ticket.workspace)
 
-    def _left(self, visitor: AttachedRunner) -> None:
-        self._visitors.discard(visitor)
-        guests = self._serving.get(str(visitor.ticket.plugin), [])
-        if visitor in guests:
-            guests.remove(visitor)
-            self._on_change(visitor.ticket.workspace)
+    def _left(self, runner: AttachedRunner) -> None:
+        self._connected.discard(runner)
+        serving = self._serving.get(str(runner.ticket.plugin), [])
+        if runner in serving:
+            serving.remove(runner)
+            self._on_change(runner.ticket.workspace)
 
 
 def _short_name(runner_id: str) -> str:
@@ -285,9 +298,9 @@ def _short_name(runner_id: str) -> str:
     return known.name if known.runner == "default" else f"{known.name}-{known.runner}"
 
 
-def _statuses(guest: AttachedRunner) -> list[RunnerStatus]:
-    plugin, detail = str(guest.ticket.plugin), f"for workspace {guest.ticket.workspace}"
+def _statuses(runner: AttachedRunner) -> list[RunnerStatus]:
+    plugin, detail = str(runner.ticket.plugin), f"for workspace {runner.ticket.workspace}"
     return [
         RunnerStatus(runner_id, plugin, "attached", isolation=ELSEWHERE, detail=detail, manifest=manifest)
-        for runner_id, manifest in guest.manifests.items()
+        for runner_id, manifest in runner.manifests.items()
     ]

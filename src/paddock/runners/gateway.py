@@ -1,40 +1,24 @@
 """All runners, wherever they run (ports.RunnerGateway). Decides only which process or connection a run goes to."""
 
 import asyncio
-import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from time import monotonic, time
 from typing import Any
 
 import anyio
 import structlog
 
-from paddock.confinement.homes import Homes
-from paddock.ports import (
-    ANYWHERE,
-    Caller,
-    HostCallHandler,
-    Overloaded,
-    Placement,
-    RunHandle,
-    RunListener,
-    RunnerStatus,
-)
+from paddock.ports import ANYWHERE, Placement, RunHandle, RunListener, RunnerStatus
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners.attached_runners import ELSEWHERE, AttachedRunner, AttachedRunners, AttachTokens, AttachTransport
 from paddock.runners.installed.catalog import Catalog
-from paddock.runners.installed.plugins import Level, Place, Plugin
-from paddock.runners.processes import isolation as launch
+from paddock.runners.installed.plugins import Level
 from paddock.runners.processes.failures import LOGGED
-from paddock.runners.processes.isolation import MEMORY_MB, ConfinementSetup, active_level
+from paddock.runners.processes.isolation import Confinement, active_level
 from paddock.runners.processes.leftovers import Leftovers
-from paddock.runners.processes.prewarming import SPARE_SECONDS
-from paddock.runners.processes.process import Launch
-from paddock.runners.processes.shared import START_SECONDS, ProcessServices, not_refused
+from paddock.runners.processes.shared import ProcessServices, ProcessTimes, RunnerGate
 from paddock.runners.processes.supervisor import REPLACED, Supervisor
 from paddock.runners.processes.supervisors import Supervisors
 from paddock.runners.wire.errors import StartError
@@ -43,77 +27,17 @@ from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 LIST_SECONDS = 5.0
-RETIRE_SECONDS = 300.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ShortNames:
     """Short names of runners, by name."""
 
     attached: Mapping[str, str]
     all: Mapping[str, str]
     """With the installed ones: each plugin's name means its `default` runner."""
-
-
-@dataclass(frozen=True, slots=True)
-class Confinement:
-    """How the processes of plugins are kept apart from the host and from each other."""
-
-    home: Path
-    """Holds the plugins' private directories."""
-    mark: str
-    """Names this data directory in the environment of every process."""
-    data: Path | None = None
-    """The data directory, which no confined process may see."""
-    isolation: Level = "L0"
-    env_allow: Collection[str] = ()
-    memory_mb: int = MEMORY_MB
-    """The most memory that a confined process may ask for."""
-    run_socket: Callable[[], str | None] = lambda: None
-    network_refused: Callable[[], Awaitable[str | None]] = not_refused
-
-    def planner(self) -> Callable[[Plugin, Place], Launch]:
-        """How a process of a plugin is started at a place; the environment is looked at once, now."""
-        allowed = {name: os.environ[name] for name in self.env_allow if name in os.environ}
-        ground = ConfinementSetup(Homes(self.home), self.data, self.memory_mb)
-
-        def plan(plugin: Plugin, place: Place) -> Launch:
-            socket = Path(found) if (found := self.run_socket()) else None
-            return launch.plan(
-                plugin,
-                ground=ground,
-                mark=self.mark,
-                allowed=allowed,
-                isolation=self.isolation,
-                place=place,
-                socket=socket,
-            )
-
-        return plan
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerGate:
-    """Handlers for host calls of runners, and for frames that were turned away before."""
-
-    on_call: HostCallHandler
-    on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
-    on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessTimes:
-    """Time limits of plugin processes, and the clocks they are measured with."""
-
-    start_seconds: float = START_SECONDS
-    retire_seconds: float = RETIRE_SECONDS
-    """Time for runs of a plugin that was replaced or removed to finish."""
-    spare_seconds: float = SPARE_SECONDS
-    """Time a process waits for the next run where each run has its own."""
-    clock: Callable[[], float] = monotonic
-    host_time: Callable[[], float] = time
 
 
 class Gateway:
@@ -134,45 +58,34 @@ class Gateway:
         self.attach_tokens = AttachTokens()
         self._isolation: Level = confinement.isolation
         self._leftovers = Leftovers(confinement.mark)
-        self._around = ProcessServices(
-            handler=gate.on_call,
-            leftovers=self._leftovers,
-            plan=confinement.planner(),
-            host_version=host_version,
-            on_foreign=gate.on_foreign,
-            on_overload=gate.on_overload,
-            start_seconds=times.start_seconds,
-            clock=times.clock,
-            host_time=times.host_time,
-            isolation=confinement.isolation,
-            network_refused=confinement.network_refused,
-            spare_seconds=times.spare_seconds,
+        self._services = ProcessServices(
+            gate, confinement, times, host_version, leftovers=self._leftovers, plan=confinement.planner()
         )
-        self._staff = Supervisors(catalog, self._around, patience=times.retire_seconds)
-        self.guests = AttachedRunners(self._around, elsewhere=elsewhere, on_change=self._name_guests)
-        self._without_guests = _installed_names(self._staff)
-        self._names: dict[str, Names] = {}
-        """By workspace, only of those that have guests."""
+        self._supervisors = Supervisors(catalog, self._services, patience=times.retire_seconds)
+        self.attached = AttachedRunners(self._services, elsewhere=elsewhere, on_change=self._name_attached)
+        self._without_attached = _installed_names(self._supervisors)
+        self._names: dict[str, ShortNames] = {}
+        """By workspace, only of those that have runners attached."""
 
     async def start(self) -> None:
         """Before the first process: kill what an earlier host of this data directory may have left behind."""
         killed = await anyio.to_thread.run_sync(self._leftovers.sweep)
         if killed:
-            log.warning("runner.swept", processes=len(killed))
+            log.warning("processes of an earlier host were ended", action="runner.swept", processes=len(killed))
 
     def replace_plugins(self, catalog: Catalog) -> Mapping[str, str]:
         """These plugins are there from now on: new runs go to them, runs under way finish where they began.
 
         Says what became of each plugin that came, changed or went.
         """
-        changes = self._staff.take(catalog)
+        changes = self._supervisors.take(catalog)
         if changes:
             self._name_anew()
         return changes
 
     async def refresh(self, plugin: str, workspace: str) -> Sequence[RunnerStatus]:
         """Ask an installed plugin what it offers, in a new process. Raises HostError(NOT_FOUND)."""
-        supervisor = self._staff.renew(plugin)
+        supervisor = self._supervisors.renew(plugin)
         if supervisor is None:
             raise HostError(ErrorCode.NOT_FOUND, f"there is no plugin {plugin[:200]!r} on this host")
         self._name_anew()
@@ -181,9 +94,9 @@ class Gateway:
 
     def _name_anew(self) -> None:
         """Names are new mappings also where they are the same: what was worked out from them is old."""
-        self._without_guests = _installed_names(self._staff)
+        self._without_attached = _installed_names(self._supervisors)
         for workspace in list(self._names):
-            self._name_guests(workspace)
+            self._name_attached(workspace)
 
     async def manifest(self, runner_id: str, workspace: str | None = None) -> AgentRunnerManifest:
         """Raises HostError(NOT_FOUND) for a runner nobody offers, RUNTIME_ERROR when its process cannot be started.
@@ -201,11 +114,11 @@ class Gateway:
             plugin = plugin_of(runner_id)
         except StartError:
             return None
-        for guest in self.guests.of_plugin(plugin, workspace):
-            if runner_id in guest.manifests:
-                return guest.manifests[runner_id]
-        supervisor = self._staff.get(plugin)
-        return (supervisor.known_manifests() or {}).get(runner_id) if supervisor else None
+        for runner in self.attached.of_plugin(plugin, workspace):
+            if runner_id in runner.manifests:
+                return runner.manifests[runner_id]
+        supervisor = self._supervisors.in_place.get(plugin)
+        return (supervisor.known_manifests or {}).get(runner_id) if supervisor else None
 
     def start_at_once(
         self,
@@ -216,10 +129,11 @@ class Gateway:
         placement: Placement = ANYWHERE,
     ) -> RunHandle | None:
         """Start a run without waiting, when an installed runner is ready; None when it is not."""
-        plugin = plugin_of(runner_id)
-        supervisor = self._staff.get(plugin)
-        manifest = (supervisor.known_manifests() or {}).get(runner_id) if supervisor else None
-        if supervisor is None or manifest is None or self.guests.serve(plugin) or not _takes(manifest, placement):
+        supervisor = self._supervisors.in_place.get(plugin_of(runner_id))
+        manifest = (supervisor.known_manifests or {}).get(runner_id) if supervisor else None
+        if supervisor is None or manifest is None or not _takes(manifest, placement):
+            return None
+        if self._names and workspace_of(context) in self._names:  # a runner attached for it may be the one to ask
             return None
         return supervisor.start_at_once(manifest, run_id, context, listener, placement)
 
@@ -249,18 +163,18 @@ class Gateway:
 
         The very same mapping until it changes.
         """
-        names = self._names.get(workspace, self._without_guests)
+        names = self._names.get(workspace, self._without_attached)
         return names.all if installed else names.attached
 
     def has_installed(self, plugin: str) -> bool:
-        return self._staff.get(plugin) is not None
+        return self._supervisors.in_place.get(plugin) is not None
 
     def isolation_of(self, runner_id: str, workspace: str, wanted: str | None = None) -> str:
         """A level, `elsewhere` for a runner attached from another machine, `unknown` for one nobody offers."""
         plugin = plugin_of(runner_id)
-        if any(self.guests.of_plugin(plugin, workspace)):
+        if any(self.attached.of_plugin(plugin, workspace)):
             return ELSEWHERE
-        supervisor = self._staff.get(plugin)
+        supervisor = self._supervisors.in_place.get(plugin)
         if supervisor is None:
             return "unknown"
         level = max(supervisor.plugin.isolation, self._isolation)
@@ -268,18 +182,18 @@ class Gateway:
 
     def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
         """Tell if such a run could reach this host over the network: not from L1, unless its plugin may."""
-        supervisor = self._staff.get(plugin_of(runner_id))
+        supervisor = self._supervisors.in_place.get(plugin_of(runner_id))
         inside = self.isolation_of(runner_id, workspace, wanted) == "L1"
         return not inside or (supervisor is not None and supervisor.plugin.network)
 
     def count_by_state(self) -> Mapping[str, int]:
         """How many plugins are in each state, asked without starting any."""
-        states = Counter(each.state() for each in self._staff)
-        return {**states, "attached": guests} if (guests := len(self.guests)) else states
+        states = Counter(each.state() for each in self._supervisors)
+        return {**states, "attached": attached} if (attached := len(self.attached)) else states
 
     def failing(self) -> int:
         """How many plugins are left down, for everybody or for some, or did not start when last tried."""
-        return sum(each.failures.any_trouble() for each in self._staff)
+        return sum(each.failures.any_trouble() for each in self._supervisors)
 
     def trouble(self, runner_id: str, workspace: str) -> HostError | None:
         """Why a run of an installed runner would not begin now, if its processes keep failing."""
@@ -287,9 +201,9 @@ class Gateway:
             plugin = plugin_of(runner_id)
         except StartError:
             return None
-        supervisor = self._staff.get(plugin)
+        supervisor = self._supervisors.in_place.get(plugin)
         if supervisor is None or any(
-            runner_id in guest.manifests for guest in self.guests.of_plugin(plugin, workspace)
+            runner_id in runner.manifests for runner in self.attached.of_plugin(plugin, workspace)
         ):
             return None
         problem = supervisor.failures.trouble(workspace)
@@ -299,15 +213,15 @@ class Gateway:
         """Every runner, but those attached for another workspace than the one named. Plugins not known yet are started
         to ask them.
         """
-        supervisors = list(self._staff)
+        supervisors = list(self._supervisors)
         await asyncio.gather(*(_introduce(each) for each in supervisors))
         installed = [status for each in supervisors for status in _statuses(each, self._isolation, workspace)]
-        return [*installed, *self.guests.statuses(workspace)]
+        return [*installed, *self.attached.statuses(workspace)]
 
     async def stop(self) -> None:
         """End every run and every process, and go on to the end even when the caller is cancelled."""
-        self.guests.show_out("host_shutdown", "the host is shutting down")
-        await self._staff.stop()
+        self.attached.show_out("host_shutdown", "the host is shutting down")
+        await self._supervisors.stop()
 
     # --- runners from elsewhere -----------------------------------------------------------------------------------
 
@@ -317,14 +231,13 @@ class Gateway:
         The caller feeds it the lines that come, and tells it `end` when the other side is gone. Raises HostError.
         """
         ticket = self.attach_tokens.redeem(token)
-        installed = self._staff.get(str(ticket.plugin))
+        installed = self._supervisors.in_place.get(str(ticket.plugin))
         ceiling = installed.plugin.ceiling if installed else None
-        return self.guests.let_in(ticket, transport, ceiling)
+        return self.attached.let_in(ticket, transport, ceiling)
 
-    def _name_guests(self, workspace: str) -> None:
-        """After somebody came to a workspace or left it."""
-        if attached := self.guests.names(workspace):
-            self._names[workspace] = Names(attached, {**self._without_guests.all, **attached})
+    def _name_attached(self, workspace: str) -> None:
+        if attached := self.attached.names(workspace):
+            self._names[workspace] = ShortNames(attached, {**self._without_attached.all, **attached})
         else:
             self._names.pop(workspace, None)
 
@@ -333,9 +246,9 @@ class Gateway:
     ) -> tuple[AgentRunnerManifest, Supervisor | AttachedRunner]:
         """Where a new run of this runner goes: to who attached last for the workspace, else to what is installed."""
         plugin = plugin_of(runner_id)
-        for guest in self.guests.of_plugin(plugin, workspace):
-            if runner_id in guest.manifests:
-                return guest.manifests[runner_id], guest
+        for runner in self.attached.of_plugin(plugin, workspace):
+            if runner_id in runner.manifests:
+                return runner.manifests[runner_id], runner
         supervisor, offered = await self._offered_by(plugin)
         manifest = offered.get(runner_id)
         if supervisor is None or manifest is None:
@@ -347,14 +260,14 @@ class Gateway:
 
     async def _offered_by(self, plugin: str) -> tuple[Supervisor | None, Mapping[str, AgentRunnerManifest]]:
         """Supervisor of an installed plugin, and its runners; asked again when it was replaced meanwhile."""
-        while (supervisor := self._staff.get(plugin)) is not None:
+        while (supervisor := self._supervisors.in_place.get(plugin)) is not None:
             try:
                 offered = await supervisor.manifests()
             except StartError:
-                if self._staff.get(plugin) is supervisor:
+                if self._supervisors.in_place.get(plugin) is supervisor:
                     raise
             else:
-                if self._staff.get(plugin) is supervisor:
+                if self._supervisors.in_place.get(plugin) is supervisor:
                     return supervisor, offered
         return None, {}
 
@@ -380,9 +293,9 @@ def _takes(manifest: AgentRunnerManifest, placement: Placement) -> bool:
     )
 
 
-def _installed_names(staff: Iterable[Supervisor]) -> Names:
-    plugins = (each.plugin for each in staff if not each.plugin.needs_settings)
-    return Names({}, {plugin.name: f"plugin:{plugin.id}/default" for plugin in plugins})
+def _installed_names(supervisors: Iterable[Supervisor]) -> ShortNames:
+    plugins = (each.plugin for each in supervisors if not each.plugin.needs_settings)
+    return ShortNames({}, {plugin.name: f"plugin:{plugin.id}/default" for plugin in plugins})
 
 
 @lru_cache(maxsize=1024)
@@ -399,13 +312,18 @@ async def _introduce(supervisor: Supervisor) -> None:
         with anyio.move_on_after(LIST_SECONDS):
             await supervisor.manifests()
     except StartError as problem:
-        log.warning("runner.not_listed", plugin=supervisor.plugin.id, reason=problem.detail)
+        log.warning(
+            "the runners of a plugin are not known",
+            action="runner.not_listed",
+            plugin=supervisor.plugin.id,
+            reason=problem.detail,
+        )
 
 
 def _statuses(supervisor: Supervisor, isolation: Level, workspace: str | None) -> list[RunnerStatus]:
     """One line per runner, or one for the plugin while its runners are not known."""
     plugin = supervisor.plugin
-    manifests = supervisor.known_manifests() or {f"plugin:{plugin.id}/*": None}
+    manifests = supervisor.known_manifests or {f"plugin:{plugin.id}/*": None}
     return [
         RunnerStatus(
             runner_id=runner_id,

@@ -129,7 +129,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SettingsError(f"Cannot read the settings file {path}: {error.strerror}.") from error
+        cure = "Name another with --config, or let this user read it."
+        raise SettingsError(f"Cannot read the settings file {path}: {error.strerror}. {cure}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"The settings file {path} is not valid TOML: {error}.") from error
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from paddock.ports.runners import IsolationLevel
 from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents
 from paddock.rules.agents.addresses import is_loopback, is_postgres, openid_configuration_of, without_secrets
 from paddock.rules.agents.specs import McpServerSpec, ModelSpec, PlatformSpec
@@ -45,6 +46,30 @@ def setting(default: object, says: str, allowed: str, **limits: float) -> Any:
     )
 
 
+def whole(default: int | None, says: str, least: int, most: int | None = None, *, zero: str = "", of: str = "") -> Any:
+    """A whole number in bounds; `zero` says what 0 means."""
+    bounds = f", at least {least}" if most is None else f"{of} from {least} to {most}"
+    meaning = f" (0 {zero})" if zero else ""
+    limits = {"ge": least} if most is None else {"ge": least, "le": most}
+    return setting(default, says, f"a whole number{bounds}{meaning}", **limits)
+
+
+def days(default: int, says: str, least: int, most: int, *, zero: str) -> Any:
+    return whole(default, says, least, most, zero=zero, of=" of days")
+
+
+def number(default: float, says: str, least: float | None, most: float, *, zero: str = "", of: str = "") -> Any:
+    """A number in bounds; without a least one it is above 0."""
+    bounds = f"above 0, at most {most}" if least is None else f"from {least} to {most}"
+    meaning = f" (0 {zero})" if zero else ""
+    limits = {"gt": 0.0, "le": most} if least is None else {"ge": least, "le": most}
+    return setting(default, says, f"a number{of} {bounds}{meaning}", **limits)
+
+
+def seconds(default: float, says: str, least: float | None, most: float, *, zero: str = "") -> Any:
+    return number(default, says, least, most, zero=zero, of=" of seconds")
+
+
 class Settings(BaseModel):
     """Every setting of the host. Read it with `load`; made directly, it takes nothing from the environment."""
 
@@ -54,9 +79,7 @@ class Settings(BaseModel):
     host: Annotated[str, AfterValidator(not_empty)] = setting(
         "127.0.0.1", "the address to listen on", "an address or host name of this machine"
     )
-    port: Int = setting(
-        8484, "the port to listen on", "a whole number from 0 to 65535 (0 takes any free port)", ge=0, le=65535
-    )
+    port: Int = whole(8484, "the port to listen on", 0, 65535, zero="takes any free port")
     agents: File | None = setting(None, "the file that names the agents", "the path of an existing YAML or Python file")
     plugins: Annotated[tuple[Directory, ...], split(os.pathsep)] = setting(
         (),
@@ -87,139 +110,84 @@ class Settings(BaseModel):
     log_format: Annotated[Literal["text", "json"], Lower] = setting(
         "text", "how log lines look", "text (for people) or json (one object per line)"
     )
-    run_deadline_seconds: Seconds = setting(
-        300.0, "how long a run may take", "a number of seconds above 0, at most 86400", gt=0, le=86400
+    run_deadline_seconds: Seconds = seconds(300.0, "how long a run may take", None, 86400)
+    session_input_ack_seconds: Seconds = seconds(
+        5.0, "how long an agent may take to acknowledge a message once it has it", None, 600
     )
-    session_input_ack_seconds: Seconds = setting(
-        5.0,
-        "how long an agent may take to acknowledge a message once it has it",
-        "a number of seconds above 0, at most 600",
-        gt=0,
-        le=600,
+    session_cancel_ack_seconds: Seconds = seconds(
+        2.5, "how long an agent may take to acknowledge that it was asked to stop", None, 60
     )
-    session_cancel_ack_seconds: Seconds = setting(
-        2.5,
-        "how long an agent may take to acknowledge that it was asked to stop",
-        "a number of seconds above 0, at most 60",
-        gt=0,
-        le=60,
+    session_manager_seconds: Seconds = seconds(
+        10.0, "how long it may take to add or remove an agent, to open or to close a conversation", None, 600
     )
-    session_manager_seconds: Seconds = setting(
-        10.0,
-        "how long it may take to add or remove an agent, to open or to close a conversation",
-        "a number of seconds above 0, at most 600",
-        gt=0,
-        le=600,
-    )
-    session_confirm_seconds: Seconds = setting(
-        120.0,
-        "how long a handover waits for its answer",
-        "a number of seconds above 0, at most 86400",
-        gt=0,
-        le=86400,
-    )
-    session_queue_seconds: Seconds = setting(
-        600.0,
-        "how long a message may wait in line for its turn",
-        "a number of seconds above 0, at most 86400",
-        gt=0,
-        le=86400,
-    )
+    session_confirm_seconds: Seconds = seconds(120.0, "how long a handover waits for its answer", None, 86400)
+    session_queue_seconds: Seconds = seconds(600.0, "how long a message may wait in line for its turn", None, 86400)
     cors_origins: Annotated[tuple[Annotated[str, AfterValidator(page)], ...], split(",")] = setting(
         (),
         "web pages of elsewhere that may call this host from a browser",
         "origins such as https://app.example (in the environment separated by ','), or * for all",
     )
-    calls_per_second: Seconds = setting(
+    calls_per_second: Seconds = number(
         100.0,
         "calls that one key or token may make, on average; twice as many at once",
-        "a number from 0 to 100000 (0 lifts the limit)",
-        ge=0,
-        le=100_000,
+        0,
+        100_000,
+        zero="lifts the limit",
     )
-    streams_per_user: Int = setting(
-        500,
-        "how many streams one user may hold open at this host",
-        "a whole number from 0 to 1000000 (0 lifts the limit)",
-        ge=0,
-        le=1_000_000,
+    streams_per_user: Int = whole(
+        500, "how many streams one user may hold open at this host", 0, 1_000_000, zero="lifts the limit"
     )
-    streams_per_workspace: Int = setting(
+    streams_per_workspace: Int = whole(
         2000,
         "how many streams the users of one workspace may hold open at this host",
-        "a whole number from 0 to 1000000 (0 lifts the limit)",
-        ge=0,
-        le=1_000_000,
+        0,
+        1_000_000,
+        zero="lifts the limit",
     )
-    max_connections: Int = setting(
+    max_connections: Int = whole(
         12_000,
         "how many connections this host has at once; for one more, the one that was idle for longest goes",
-        "a whole number from 16 to 1000000",
-        ge=16,
-        le=1_000_000,
+        16,
+        1_000_000,
     )
-    unfinished_mib: Int = setting(
+    unfinished_mib: Int = whole(
         512,
         "how many MiB of requests that are still on their way this host holds; a quarter of it for one caller",
-        "a whole number from 64 to 65536",
-        ge=64,
-        le=65_536,
+        64,
+        65_536,
     )
-    keep_alive_seconds: Seconds = setting(
-        15.0,
-        "how long a silent stream waits before it sends a comment",
-        "a number of seconds from 1 to 300",
-        ge=1,
-        le=300,
-    )
-    ag_ui_body_mib: Int = setting(
-        8, "how many MiB one request of an AG-UI client may have", "a whole number from 1 to 64", ge=1, le=64
-    )
-    event_body_mib: Int = setting(
-        8,
-        "how many MiB one event of a platform may have, its files included",
-        "a whole number from 1 to 64",
-        ge=1,
-        le=64,
-    )
-    ag_ui_messages: Int = setting(
-        2000,
-        "how many messages one request of an AG-UI client may hold, the conversation so far included",
-        "a whole number from 1 to 100000",
-        ge=1,
-        le=100_000,
+    keep_alive_seconds: Seconds = seconds(15.0, "how long a silent stream waits before it sends a comment", 1, 300)
+    ag_ui_body_mib: Int = whole(8, "how many MiB one request of an AG-UI client may have", 1, 64)
+    event_body_mib: Int = whole(8, "how many MiB one event of a platform may have, its files included", 1, 64)
+    ag_ui_messages: Int = whole(
+        2000, "how many messages one request of an AG-UI client may hold, the conversation so far included", 1, 100_000
     )
     traces: Annotated[str, AfterValidator(collector)] | None = setting(
         None, "where traces of runs are sent (OTLP over HTTP)", "the http:// or https:// address of a collector"
     )
-    isolation: Literal["L0", "L1"] = setting(
+    isolation: IsolationLevel = setting(
         "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
     )
-    plugin_memory_mb: Int = setting(
-        16384,
-        "how many MiB of memory a plugin may ask for, for each of its processes at isolation L1",
-        "a whole number from 64 to 1048576",
-        ge=64,
-        le=1_048_576,
+    plugin_memory_mb: Int = whole(
+        16384, "how many MiB of memory a plugin may ask for, for each of its processes at isolation L1", 64, 1_048_576
     )
-    spare_process_seconds: Seconds = setting(
+    spare_process_seconds: Seconds = seconds(
         300.0,
         "how long a runner process waits for the next run, where each run has its own",
-        "a number of seconds from 0 to 86400 (0 keeps none)",
-        ge=0,
-        le=86400,
+        0,
+        86400,
+        zero="keeps none",
     )
     working_directories: AnyPath | None = setting(
         None,
         "where runs that need one get a working directory; `workspaces` in the data directory unless set",
         "a path",
     )
-    working_directory_mib: Int = setting(
+    working_directory_mib: Int = whole(
         4096,
         "how many MiB a conversation's working directory may hold before its agent's next run is refused",
-        "a whole number from 1 to 1048576",
-        ge=1,
-        le=1_048_576,
+        1,
+        1_048_576,
     )
     run_address: Annotated[str, AfterValidator(origin)] | None = setting(
         None,
@@ -229,21 +197,19 @@ class Settings(BaseModel):
     env_allow: Annotated[tuple[Annotated[str, AfterValidator(variable_name)], ...], split(",")] = setting(
         (), "environment variables that runners may see", "names of variables (in the environment separated by ',')"
     )
-    host_call_rate: Seconds = setting(
+    host_call_rate: Seconds = number(
         50.0,
         "how many host calls a run may make in a second, on average; twice as many at once",
-        "a number from 0 to 100000 (0 lifts the limit)",
-        ge=0,
-        le=100_000,
+        0,
+        100_000,
+        zero="lifts the limit",
     )
     tools: Annotated[tuple[Annotated[str, AfterValidator(not_empty)], ...], split(",")] = setting(
         (),
         "Python files and modules whose functions are tools",
         "paths of .py files or names of modules (in the environment separated by ',')",
     )
-    tool_timeout_seconds: Seconds = setting(
-        60.0, "how long one call of a tool may take", "a number of seconds above 0, at most 86400", gt=0, le=86400
-    )
+    tool_timeout_seconds: Seconds = seconds(60.0, "how long one call of a tool may take", None, 86400)
     models: dict[str, ModelSpec] = setting(
         {}, "models of providers, by the name agents use for them", "a table of models, each with its provider"
     )
@@ -253,24 +219,16 @@ class Settings(BaseModel):
     discover_models: bool = setting(
         True, "whether to offer models whose key or server is found on this machine", "true or false"
     )
-    user_tokens_per_day: Int | None = setting(
-        None, "model tokens one user may use in a day (UTC)", "a whole number, at least 1", ge=1
-    )
+    user_tokens_per_day: Int | None = whole(None, "model tokens one user may use in a day (UTC)", 1)
     user_cost_per_day: Seconds | None = setting(
         None, "what one user may spend on models in a day (UTC)", "a number above 0", gt=0
     )
-    user_model_calls: Int | None = setting(
-        None, "model calls one user may have under way at once", "a whole number, at least 1", ge=1
-    )
-    workspace_tokens_per_day: Int | None = setting(
-        None, "model tokens one workspace may use in a day (UTC)", "a whole number, at least 1", ge=1
-    )
+    user_model_calls: Int | None = whole(None, "model calls one user may have under way at once", 1)
+    workspace_tokens_per_day: Int | None = whole(None, "model tokens one workspace may use in a day (UTC)", 1)
     workspace_cost_per_day: Seconds | None = setting(
         None, "what one workspace may spend on models in a day (UTC)", "a number above 0", gt=0
     )
-    workspace_model_calls: Int | None = setting(
-        None, "model calls one workspace may have under way at once", "a whole number, at least 1", ge=1
-    )
+    workspace_model_calls: Int | None = whole(None, "model calls one workspace may have under way at once", 1)
     mcp_servers: dict[str, McpServerSpec] = setting(
         {}, "MCP servers whose tools agents may use, by name", "a table of servers, each with a command or a url"
     )
@@ -284,84 +242,50 @@ class Settings(BaseModel):
         "chat platforms whose events come in and whose answers go out, by name",
         "a table of platforms, each with a secret",
     )
-    max_queue: Int = setting(
-        100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
-    )
-    max_runs: Int = setting(
-        500,
-        "how many runs this host works on at once; more wait a moment, then are told to try again",
-        "a whole number from 1 to 100000",
-        ge=1,
-        le=100_000,
+    max_queue: Int = whole(100, "how many inputs may wait in one conversation", 0, 10000)
+    max_runs: Int = whole(
+        500, "how many runs this host works on at once; more wait a moment, then are told to try again", 1, 100_000
     )
 
-    user_words_mib: Int = setting(
+    user_words_mib: Int = whole(
         1024,
         "how many MiB of words one user may keep, in all their conversations",
-        "a whole number from 0 to 1048576 (0 lifts the limit)",
-        ge=0,
-        le=1_048_576,
+        0,
+        1_048_576,
+        zero="lifts the limit",
     )
-    workspace_words_mib: Int = setting(
-        20480,
-        "how many MiB of words the users of one workspace may keep",
-        "a whole number from 0 to 1048576 (0 lifts the limit)",
-        ge=0,
-        le=1_048_576,
+    workspace_words_mib: Int = whole(
+        20480, "how many MiB of words the users of one workspace may keep", 0, 1_048_576, zero="lifts the limit"
     )
-    artifact_days: Int = setting(
-        30,
-        "how many days files are kept",
-        "a whole number of days from 0 to 3650 (0 keeps them for ever)",
-        ge=0,
-        le=3650,
-    )
-    conversation_days: Int = setting(
+    artifact_days: Int = days(30, "how many days files are kept", 0, 3650, zero="keeps them for ever")
+    conversation_days: Int = days(
         365,
         "how many days what was said is kept; a conversation silent for so long is forgotten as a whole",
-        "a whole number of days from 0 to 36500 (0 keeps it for ever)",
-        ge=0,
-        le=36500,
+        0,
+        36500,
+        zero="keeps it for ever",
     )
-    call_days: Int = setting(
-        90,
-        "how many days calls of tools, use of models and approvals are kept",
-        "a whole number of days from 0 to 36500 (0 keeps them for ever)",
-        ge=0,
-        le=36500,
+    call_days: Int = days(
+        90, "how many days calls of tools, use of models and approvals are kept", 0, 36500, zero="keeps them for ever"
     )
-    audit_days: Int = setting(
+    audit_days: Int = days(
         400,
         "how many days audit rows, runs of forgotten conversations and ids of deleted ones are kept",
-        "a whole number of days from 0 to 36500 (0 keeps them for ever)",
-        ge=0,
-        le=36500,
+        0,
+        36500,
+        zero="keeps them for ever",
     )
-    artifacts_mib: Int = setting(
-        10240, "how many MiB of files a workspace may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
-    )
-    max_file_mib: Int = setting(100, "how many MiB one file may have", "a whole number from 1 to 10240", ge=1, le=10240)
-    storage_area_mib: Int = setting(
-        256, "how many MiB one storage area may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
-    )
+    artifacts_mib: Int = whole(10240, "how many MiB of files a workspace may keep", 1, 1_048_576)
+    max_file_mib: Int = whole(100, "how many MiB one file may have", 1, 10240)
+    storage_area_mib: Int = whole(256, "how many MiB one storage area may keep", 1, 1_048_576)
 
-    attachment_mib: Int = setting(
-        10, "how many MiB one attachment of a message may have", "a whole number from 1 to 100", ge=1, le=100
-    )
-    uploads_mib: Int = setting(
-        512, "how many MiB of attachments one user may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
-    )
-    image_megapixels: Int = setting(
-        40,
-        "how many million pixels an image may have that is attached, or given back by a tool",
-        "a whole number from 1 to 200",
-        ge=1,
-        le=200,
+    attachment_mib: Int = whole(10, "how many MiB one attachment of a message may have", 1, 100)
+    uploads_mib: Int = whole(512, "how many MiB of attachments one user may keep", 1, 1_048_576)
+    image_megapixels: Int = whole(
+        40, "how many million pixels an image may have that is attached, or given back by a tool", 1, 200
     )
     attach_pdf: bool = setting(False, "whether PDF files may be attached beside images", "true or false")
-    attachment_url_minutes: Int = setting(
-        15, "how many minutes a signed address of an attachment counts", "a whole number from 1 to 60", ge=1, le=60
-    )
+    attachment_url_minutes: Int = whole(15, "how many minutes a signed address of an attachment counts", 1, 60)
     signing_keys: AnyPath | None = setting(
         None,
         "the file with the keys that sign addresses; hosts behind one address share one",

@@ -6,7 +6,7 @@ from paddock.ports import Store
 from paddock.ports.hosts import Hosts
 from paddock.ports.knowledge import KnowledgeStore
 from paddock.rules.agents.addresses import is_postgres
-from paddock.rules.agents.extras import needed_for
+from paddock.rules.errors import needed_for
 from paddock.storage.files.lock import host_id
 
 
@@ -29,16 +29,8 @@ def hosts_in(store: Store) -> Hosts | None:
 
 def knowledge_in(store: Store) -> KnowledgeStore:
     """Knowledge as that store keeps it, in the same database."""
-    from paddock.storage.sqlite import SqliteStore
-    from paddock.storage.tables.knowledge import KnowledgeTables
+    from paddock.storage.tables.knowledge import HasWords, KnowledgeTables
 
-    if isinstance(store, SqliteStore):
-        from paddock.storage.sqlite.knowledge import SqliteWords
-
-        return KnowledgeTables(store.engine, SqliteWords())
-    from paddock.storage.postgres import PostgresStore
-    from paddock.storage.postgres.knowledge import PostgresWords
-
-    if isinstance(store, PostgresStore):
-        return KnowledgeTables(store.engine, PostgresWords())
-    raise TypeError(f"{type(store).__name__} keeps no knowledge")
+    if not isinstance(store, HasWords):
+        raise TypeError(f"{type(store).__name__} keeps no knowledge")
+    return KnowledgeTables(store.engine, store.words)

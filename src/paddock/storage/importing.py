@@ -13,11 +13,10 @@ from typing import Any
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.rows import PluginRow
 from paddock.rules.search.tokens import tokens_of
-from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
-from paddock.storage.postgres.knowledge import columns
+from paddock.storage.postgres.connection import AWAY, Connection, connect, escaped_column, unavailable, unescaped
+from paddock.storage.postgres.hosts import refuse_while_served
 from paddock.storage.postgres.migrate import bring_up_to_date
-from paddock.storage.postgres.ownership import refuse_while_served
-from paddock.storage.postgres.texts import escaped_column, unescaped
+from paddock.storage.postgres.search import columns
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import Connection as SqliteConnection
 from paddock.storage.sqlite.connection import open_reader

@@ -103,7 +103,7 @@ class _Look:
         self._since = self._seen
         self._root: FrameType | None = None
         self._stack: list[str] = []
-        self._told = False
+        self._logged = False
 
     def look(self, *, insist: bool) -> None:
         """See what became of the last question; ask anew if the loop has worked since, or when `insist`."""
@@ -124,7 +124,7 @@ class _Look:
         return time.monotonic() - max(moment, self._asked_at)
 
     def _ask(self, now: float) -> None:
-        self._since, self._root, self._stack, self._told = now, None, [], False
+        self._since, self._root, self._stack, self._logged = now, None, [], False
         self._answered, self._asked_at = None, time.monotonic()
         self._watch.questions += 1
         try:
@@ -141,13 +141,13 @@ class _Look:
         frames = _frames(sys._current_frames().get(self._thread))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         root = frames[self._depth] if len(frames) > self._depth else None
         if root is not self._root:
-            self._root, self._stack, self._told = root, [], False
+            self._root, self._stack, self._logged = root, [], False
             self._since = self._seen if now - self._seen > STALL_SECONDS else now
         lasted = now - self._since
         if lasted > STALL_SECONDS and not self._stack:
             self._stack = [_name(frame) for frame in frames[self._depth :]][-MAX_FRAMES:]
-        if lasted > STILL_SECONDS and not self._told:
-            self._told = True
+        if lasted > STILL_SECONDS and not self._logged:
+            self._logged = True
             self._watch.note_going_on(lasted, self._stack)
 
     def _settle(self, answered: float) -> None:

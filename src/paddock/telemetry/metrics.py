@@ -6,11 +6,14 @@ Counting is plain numbers, because every run passes here; the library is loaded 
 
 from bisect import bisect_left
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from paddock.ports.runners import Observer
 from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode
 from paddock_sdk.protocol.host_calls import HOST_CALLS
@@ -61,7 +64,7 @@ class _Times:
         self.counts[bisect_left(self._bounds, seconds)] += 1
         self.sum += seconds
 
-    def told(self) -> tuple[list[tuple[str, float]], float]:
+    def cumulative(self) -> tuple[list[tuple[str, float]], float]:
         """Return the cumulative count for each bound, and the sum."""
         names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         return [*zip(names, map(float, accumulate(self.counts)), strict=True)], self.sum
@@ -107,7 +110,7 @@ class _Counts:
 
 
 class Metrics:
-    """An observer that counts by workspace, and the pages that tell: one of the host, one of each workspace."""
+    """An observer that counts by workspace, and the pages of numbers: one of the host, one of each workspace."""
 
     def __init__(self, version: str) -> None:
         self._version = version
@@ -118,10 +121,11 @@ class Metrics:
         """Of workspaces that have no numbers of their own any more."""
 
     def page(self, workspace: str | None = None, *, now: Now | None = None) -> bytes:
-        """Of one workspace, or of the host when none is named; with what is true `now`, when somebody knows."""
+        """Return the page of one workspace, or of the host when none is named; with gauges if `now` is given."""
         from prometheus_client import generate_latest
 
-        return generate_latest(_Page(self, workspace, now))  # pyright: ignore[reportArgumentType] - it can collect
+        collector = SimpleNamespace(collect=partial(self.collect, workspace, now))
+        return generate_latest(collector)  # pyright: ignore[reportArgumentType] - all it needs
 
     def collect(self, workspace: str | None, now: Now | None) -> "Iterator[Metric]":
         yield from self._counts(workspace).collect()
@@ -131,7 +135,7 @@ class Metrics:
         yield _gauge("paddock_build", "Which host this is.", {(self._version,): 1}, ["version"])
 
     def _counts(self, workspace: str | None) -> _Counts:
-        """For a page: of one workspace as it is, of the host put together."""
+        """Return the counts of one workspace, or of all together."""
         if workspace is not None:
             return self._counted.get(workspace) or _Counts()
         all_of_them = _Counts()
@@ -140,7 +144,7 @@ class Metrics:
         return all_of_them
 
     def _of(self, workspace: str) -> _Counts:
-        """For counting."""
+        """Return the counts to add to."""
         counts = self._counted.get(workspace)
         if counts is None:
             counts = self._counted[workspace] = _Counts()
@@ -148,8 +152,6 @@ class Metrics:
                 self._quiet.add(self._counted.popitem(last=False)[1])
         self._counted.move_to_end(workspace)
         return counts
-
-    # --- what it is told
 
     def run_started(self, grant: Grant, at: float) -> None:
         if len(self._started) < MAX_LIVE:
@@ -165,22 +167,33 @@ class Metrics:
     def step(self, run_id: str, name: str, at: float, *, begins: bool) -> None:
         """Steps have names that runners make up; they are in the traces."""
 
-    def host_call(self, run_id: str, action: str, resource: str, result: str, began: float, ended: float) -> None:  # noqa: ARG002 - told, and no label
+    def host_call(self, run_id: str, action: str, resource: str, result: str, began: float, ended: float) -> None:  # noqa: ARG002 - the resource is no label
         known = action if action in HOST_CALLS else "unknown"
         workspace, _ = self._started.get(run_id, (NOBODY, 0.0))
         self._of(workspace).call(known, result if result in RESULTS else "other", max(0.0, ended - began))
 
 
-class _Page:
-    """Collector of one page for prometheus_client."""
+class Together:
+    """Passes everything on to several observers."""
 
-    def __init__(self, metrics: Metrics, workspace: str | None, now: Now | None) -> None:
-        self._metrics = metrics
-        self._workspace = workspace
-        self._now = now
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = observers
 
-    def collect(self) -> "Iterator[Metric]":
-        return self._metrics.collect(self._workspace, self._now)
+    def run_started(self, grant: Grant, at: float) -> None:
+        for one in self._observers:
+            one.run_started(grant, at)
+
+    def run_ended(self, run_id: str, status: str, at: float) -> None:
+        for one in self._observers:
+            one.run_ended(run_id, status, at)
+
+    def step(self, run_id: str, name: str, at: float, *, begins: bool) -> None:
+        for one in self._observers:
+            one.step(run_id, name, at, begins=begins)
+
+    def host_call(self, run_id: str, action: str, resource: str, result: str, began: float, ended: float) -> None:
+        for one in self._observers:
+            one.host_call(run_id, action, resource, result, began, ended)
 
 
 def _of_runs(now: Now, workspace: str | None) -> "Iterator[Metric]":
@@ -189,14 +202,17 @@ def _of_runs(now: Now, workspace: str | None) -> "Iterator[Metric]":
 
 
 def _of_the_host(now: Now) -> "Iterator[Metric]":
-    yield _gauge("paddock_sessions_loaded", "Conversations held in memory.", {(): now.sessions()})
-    yield _gauge("paddock_store_healthy", "1 while the store can write.", {(): now.store_healthy()})
-    yield _gauge("paddock_runs_capacity", "Runs this host takes at once.", {(): now.capacity()})
+    for name, says, value in (
+        ("paddock_sessions_loaded", "Conversations held in memory.", now.sessions),
+        ("paddock_store_healthy", "1 while the store can write.", now.store_healthy),
+        ("paddock_runs_capacity", "Runs this host takes at once.", now.capacity),
+        ("paddock_hosts", "Hosts that share this store, with this one.", now.hosts),
+        ("paddock_bus_healthy", "1 while hosts can ring each other.", now.bus_healthy),
+        ("paddock_loop_stall_worst_seconds", "The longest stall of the loop, in CPU time.", now.worst_stall),
+    ):
+        yield _gauge(name, says, {(): value()})
     yield _counter("paddock_turned_away", "Told to try again: full.", [], {(): now.turned_away()})
-    yield _gauge("paddock_hosts", "Hosts that share this store, with this one.", {(): now.hosts()})
-    yield _gauge("paddock_bus_healthy", "1 while hosts can ring each other.", {(): now.bus_healthy()})
     yield _counter("paddock_loop_stalls", "Times one piece of work held up all others.", [], {(): now.stalls()})
-    yield _gauge("paddock_loop_stall_worst_seconds", "The longest of them, in CPU time.", {(): now.worst_stall()})
     came = {(way,): count for way, count in now.came().items()}
     yield _counter("paddock_followed", "Facts of other hosts that readers here got, by their way.", ["way"], came)
     states = {(state,): count for state, count in now.runners().items()}
@@ -226,5 +242,5 @@ def _histogram(name: str, says: str, found: Mapping[tuple[str, ...], _Times], la
 
     family = HistogramMetricFamily(name, says, labels=list(labels))
     for values, times in found.items():
-        family.add_metric(values, *times.told())
+        family.add_metric(values, *times.cumulative())
     return family

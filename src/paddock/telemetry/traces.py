@@ -60,7 +60,7 @@ class Traces:
             "paddock.agent_id": scope.agent_id,
             "paddock.runner_id": grant.runner_id,
             "paddock.workspace_id": scope.workspace_id,
-            "paddock.thread_id": scope.conversation_id,
+            "paddock.thread_id": scope.session_id,
         }
         span = self._span("run", at, Context(), about)
         self._runs[scope.run_id] = _Run(span, set_span_in_context(span, Context()))

@@ -18,7 +18,7 @@ import anyio.to_thread
 import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from paddock.rules.run.input import JsonValues, holds_more_values
+from paddock.rules.run.request_bodies import JsonValues, holds_more_values
 from paddock_sdk import outbound
 
 log = structlog.get_logger("paddock.mcp")

@@ -128,6 +128,7 @@ class Acp(HarnessRunner):
             config.mode,
             config.auth,
             imported=place.imported,
+            obeys=config.preset.obeys,
         )
         return AcpWire(process, opening)
 

@@ -13,6 +13,7 @@ OWN_TOOL = re.compile(r"(?:mcp__host__|mcp_host_|host__)[\w-]+")
 """How agents call the tools of the run's own endpoint. What they may do is the host's decision at each call."""
 SAID_OF_A_SERVER = re.compile(r"([\w-]+) \(([\w-]+) MCP Server\)")
 """How Gemini CLI calls a tool of a server."""
+WRITING = frozenset({"edit", "delete", "move"})
 PLACES = frozenset({"cwd", "workdir", "directory"})
 COMMANDS = ("command", "cmd")
 MAX_OUTPUT_CHARACTERS = 4 * 1024 * 1024
@@ -30,6 +31,8 @@ class Call:
         self._draft: dict[str, Any] = {}
         self._kind = self._title = self._output = ""
         self._of_a_server = False
+        self.writes: set[str] = set()
+        """Files that it would change, as far as it says so."""
 
     def learn(self, said: Mapping[str, Any]) -> None:
         """The tool's name where the agent says it; the title is for people, and often the whole command."""
@@ -41,6 +44,9 @@ class Call:
         self._of_a_server = self._of_a_server or meta.get("is_mcp_tool_call") is True
         self.name = str(claude.get("toolName") or self.name or said.get("name") or self._plain(title) or "tool")
         self._draft = _object_in(_shown_text(said)) or self._draft
+        self.writes |= _changed(said)
+        if self._kind in WRITING:
+            self.writes |= _named(said)
         self._hear(mapping(meta.get("terminal_output_delta") or meta.get("terminal_output")))
 
     def _plain(self, title: str) -> str:
@@ -88,6 +94,20 @@ class Call:
         if said.get("status") == "failed":
             return ToolEnded(call_id, self.name, error=words or "it failed")
         return ToolEnded(call_id, self.name, result=words)
+
+
+def _changed(said: Mapping[str, Any]) -> set[str]:
+    """Files of which it shows what they become."""
+    shown = [mapping(part) for part in listing(said.get("content"))]
+    return {path for part in shown if part.get("type") == "diff" and isinstance(path := part.get("path"), str)}
+
+
+def _named(said: Mapping[str, Any]) -> set[str]:
+    """Files that a call is about: agents name them beside it, in its arguments, or both."""
+    beside = [mapping(one).get("path") for one in listing(said.get("locations"))]
+    given = mapping(said.get("rawInput")).items()
+    told = [value for name, value in given if name.casefold().replace("_", "").endswith(("path", "file"))]
+    return {path for path in (*beside, *told) if isinstance(path, str)}
 
 
 def whole_text(content: object) -> str:

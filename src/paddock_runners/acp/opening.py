@@ -21,6 +21,8 @@ class Opening:
     auth: str = ""
     imported: bool = False
     """Whether the agent reads the instructions by itself."""
+    obeys: Sequence[str] = ()
+    """Names of files that this agent obeys besides those that every harness is kept from."""
 
     def params(self, *, takes_instructions: bool = False) -> dict[str, Any]:
         said = {"cwd": self.directory, "mcpServers": list(self.servers), "_meta": dict(self.extensions)}

@@ -28,6 +28,8 @@ class Preset:
     """Of its provider, where such a file must name one."""
     skills_at_home: bool = False
     """It looks for skills at the root of the repository that the working directory lies in, and in its home."""
+    obeys: tuple[str, ...] = ()
+    """Names of files that it obeys without asking, beside those that no harness may write."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Claude Code's own, which its adapter takes when a session begins; what the owner denies is put beside them."""
 
@@ -135,6 +137,7 @@ PRESETS: Mapping[str, Preset] = {
         GEMINI_ENV,
         "GEMINI_API_KEY",
         "GOOGLE_GEMINI_BASE_URL",
+        obeys=(".env",),  # variables in it say which settings it reads
     ),
     "claude": Preset(
         ("claude-agent-acp",),

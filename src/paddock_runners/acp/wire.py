@@ -23,6 +23,7 @@ from paddock_runners.harness.heard import (
     ToolBegan,
     Used,
 )
+from paddock_runners.harness.obeyed import is_obeyed
 from paddock_runners.harness.process import HarnessProcess
 from paddock_runners.harness.rpc import RefusedError, RpcWire
 from paddock_runners.toolkit.values import listing, mapping
@@ -205,8 +206,10 @@ class AcpWire(RpcWire):
         call_id = str(said.get("toolCallId") or key)
         call = self._learn(call_id, said)
         options = tuple(mapping(option) for option in listing(params.get("options")))
-        about, exact = call.shown(said), call.is_exact(said)
-        return [*self._told(), Permission(key, call_id, call.name, about, options, exact=exact, own=call.is_own)]
+        about, exact, at = call.shown(said), call.is_exact(said), self._opening
+        obeyed = is_obeyed(call.writes, at.directory, at.obeys)
+        permission = Permission(key, call_id, call.name, about, options, exact=exact, own=call.is_own, obeyed=obeyed)
+        return [*self._told(), permission]
 
     def heard(self, method: str, params: dict[str, Any]) -> Iterable[Heard]:
         self._replays += self._replaying

@@ -1,17 +1,15 @@
-"""Approval requests of Codex in our words: which tool, with which arguments. Pure."""
+"""Approval requests of Codex in our words: which tool, with which arguments."""
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from paddock_runners.harness.heard import Permission
+from paddock_runners.harness.obeyed import is_obeyed
 from paddock_runners.toolkit.values import listing, mapping
 
 COMMAND = "item/commandExecution/requestApproval"
 PATCH = "item/fileChange/requestApproval"
 ELICITATION = "mcpServer/elicitation/request"
-OBEYED = frozenset({".codex", ".git", ".agents", ".claude"})
-"""Directories whose files harnesses obey without asking."""
 ABOUT_A_COMMAND = ("command", "cwd", "additionalPermissions", "networkApprovalContext")
 
 
@@ -25,8 +23,8 @@ def for_patch(
 ) -> Permission:
     """Read a question about changes of files; `directory` is where Codex works."""
     changes = items.get(call_id := _call_id(key, params), {}).get("changes")
-    paths = [path.removeprefix(directory) for change in listing(changes) for path in _paths(mapping(change))]
-    obeyed = any(OBEYED & set(Path(path).parts) for path in paths)
+    paths = [path for change in listing(changes) for path in _paths(mapping(change))]
+    obeyed = is_obeyed(paths, directory)
     return Permission((key, PATCH), call_id, "apply_patch", {"changes": changes}, exact=bool(changes), obeyed=obeyed)
 
 

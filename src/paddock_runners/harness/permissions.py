@@ -11,7 +11,7 @@ from typing import Any, Literal
 from paddock_runners.harness.config import Config, matches
 from paddock_runners.harness.heard import Permission, Question
 from paddock_runners.toolkit.asked import asked_of, may_answer
-from paddock_runners.toolkit.consent import consent_in
+from paddock_runners.toolkit.consent import consent_in, to_be_seen
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_sdk import HostApi, HostCallError, Result, RunContext, completed, message
 
@@ -44,10 +44,13 @@ class Waiting:
     def of(cls, asked: Permission) -> "Waiting":
         return cls(asked.call_id, asked.name, canonical(asked.parameters))
 
-    def shown(self) -> str:
+    def said(self) -> str:
         left_out = len(self.arguments) - MAX_SHOWN
         more = f"…\n({left_out} further characters are not shown)" if left_out > 0 else ""
         return f"{self.name} {self.arguments[:MAX_SHOWN]}{more}"
+
+    def shown(self) -> str:
+        return to_be_seen(self.said())
 
 
 def canonical(parameters: Mapping[str, Any]) -> str:
@@ -121,11 +124,9 @@ class Decided:
 
     def told(self, words: str) -> str:
         """The person's input, with what the harness has to know of the decision before it."""
-        notes = [
-            f"The user approved this call: {call.shown()}\nMake exactly this call again." for call in self.approved
-        ]
+        notes = [f"The user approved this call: {call.said()}\nMake exactly this call again." for call in self.approved]
         notes += [f"You asked the user:\n{self.asked}\n\nThe user answers:"] if self.asked else []
-        notes += [f"The user did not approve this call; do not repeat it: {call.shown()}" for call in self.refused]
+        notes += [f"The user did not approve this call; do not repeat it: {call.said()}" for call in self.refused]
         return "\n\n".join([*notes, words]) if words else "\n\n".join(notes)
 
 

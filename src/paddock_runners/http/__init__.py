@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from paddock_runners.http.answers import EventReader, text_in
+from paddock_runners.http.answers import EventsInWords, text_in
 from paddock_runners.toolkit.speakers import is_group, speaker_of
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_runners.toolkit.words import both
@@ -24,6 +24,7 @@ from paddock_sdk import (
 )
 from paddock_sdk.causes import cause_of
 from paddock_sdk.protocol.history import TranscriptItem
+from paddock_sdk.sse import EventReader, EventTooLargeError
 
 if TYPE_CHECKING:
     import httpx2
@@ -229,25 +230,25 @@ async def _whole(answer: "httpx2.Response") -> bytes:
 
 
 async def _streamed(answer: "httpx2.Response") -> Results:
-    reader = EventReader()
-    async for data in _events(answer.aiter_lines()):
-        for result in reader.read(data):
-            yield result
-        if reader.ended is not None:
-            yield reader.ended
-            return
-    for result in reader.last():
+    said = EventsInWords()
+    try:
+        async for data in _events(answer):
+            for result in said.read(data):
+                yield result
+            if said.ended is not None:
+                yield said.ended
+                return
+    except EventTooLargeError as error:
+        yield failed("http.too_large", f"the agent sent {error}; have it send smaller ones")
+        return
+    for result in said.last():
         yield result
 
 
-async def _events(lines: AsyncIterator[str]) -> AsyncIterator[str]:
-    """The data of each server-sent event; one may have several lines of it."""
-    data: list[str] = []
-    async for line in lines:
-        if line.startswith("data:"):
-            data.append(line[5:].removeprefix(" "))
-        elif not line.strip() and data:
-            yield "\n".join(data)
-            data = []
-    if data:
-        yield "\n".join(data)
+async def _events(answer: "httpx2.Response") -> AsyncIterator[str]:
+    reader = EventReader()
+    async for piece in answer.aiter_bytes():
+        for data in reader.feed(piece):
+            yield data.decode(errors="replace")
+    for data in reader.end():
+        yield data.decode(errors="replace")

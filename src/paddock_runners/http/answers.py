@@ -28,7 +28,7 @@ def text_in(said: object) -> str | None:
     return text_in(messages[-1]) if messages else None
 
 
-class EventReader:
+class EventsInWords:
     """Turns server-sent data, one after the other, into results. The whole text is in `text`."""
 
     def __init__(self) -> None:

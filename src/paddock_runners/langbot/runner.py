@@ -15,7 +15,7 @@ from paddock_runners.langbot.results import Translation
 from paddock_runners.toolkit.attachments import data_url, is_picture, name_of, read_attachment
 from paddock_runners.toolkit.values import mapping
 from paddock_sdk import AgentRunner, HostApi, Result, Results, RunContext, failed
-from paddock_sdk.results import TERMINAL_TYPES
+from paddock_sdk.protocol.results import TERMINAL_TYPES
 
 STOP_SECONDS = 1.5
 """For a cancelled run to stop over there; a host waits one second longer than this."""

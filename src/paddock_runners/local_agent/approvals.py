@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from paddock_runners.toolkit.asked import asked_of, may_answer
-from paddock_runners.toolkit.consent import consent_in
+from paddock_runners.toolkit.consent import consent_in, to_be_seen
 from paddock_runners.toolkit.language import speaks_chinese
 from paddock_runners.toolkit.replies import Called
 from paddock_runners.toolkit.transcript import Said, call_message, shortened
@@ -29,6 +29,8 @@ UNCLEAR_CHINESE = (
 )
 SCHEMA = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
 SAID = "message.received"
+MAX_SHOWN = 4000
+"""Of what a call is made with."""
 
 
 async def ask(
@@ -60,7 +62,7 @@ def _asking(
     *,
     unclear: bool = False,
 ) -> list[Result]:
-    listed = "\n".join(f"- {call.name} {shortened(call.arguments, 500)}" for call in calls)
+    listed = "\n".join(f"- {shown(call)}" for call in calls)
     chinese = speaks_chinese(ctx)
     text, hints = _question(listed, chinese=chinese)
     if unclear:
@@ -68,6 +70,10 @@ def _asking(
     ids = [*(call.call_id for call in calls), *also_pending]
     interrupts = [_interrupt(call) for call in calls]
     return [message(text, ui_hints=hints), completed(usage=usage, pending_tool_call_ids=ids, interrupts=interrupts)]
+
+
+def shown(call: Called) -> str:
+    return f"{call.name} {to_be_seen(shortened(call.arguments, MAX_SHOWN))}"
 
 
 def _question(listed: str, *, chinese: bool) -> tuple[str, dict[str, Any]]:
@@ -88,7 +94,7 @@ def _interrupt(call: Called) -> dict[str, Any]:
         "id": call.call_id,
         "reason": "tool_call",
         "tool_call_id": call.call_id,
-        "message": f"{call.name} {shortened(call.arguments, 500)}",
+        "message": shown(call),
         "response_schema": SCHEMA,
     }
 

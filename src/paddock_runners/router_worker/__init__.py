@@ -15,7 +15,7 @@ from paddock_runners.toolkit.replies import Asked, Reply, added
 from paddock_runners.toolkit.words import both
 from paddock_sdk import HostApi, HostCallError, Result, Results, RunContext, failed, step_finished, step_started
 from paddock_sdk.protocol.resources import ModelResource
-from paddock_sdk.results import TERMINAL_TYPES
+from paddock_sdk.protocol.results import TERMINAL_TYPES
 
 ROUTER, WORKER = "router", "worker"
 

@@ -6,6 +6,18 @@ is done on it. Everything else is neither, and the question is asked again.
 
 import re
 
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff]"
+)
+"""Characters that are invisible, or that change the order in which others are shown."""
+
+
+def to_be_seen(text: str) -> str:
+    """Show every hidden character of a question as its number."""
+    return HIDDEN.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
+
+
 LONGEST = 200
 """More characters than this say more than yes or no."""
 _YES_WORDS = (

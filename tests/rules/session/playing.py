@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from paddock.rules.session.commands import Command, EndRun
-from paddock.rules.session.decide import Note, step
-from paddock.rules.session.facts import Fact
+from paddock.rules.session.decide import step
+from paddock.rules.session.decision import Note
+from paddock.rules.session.facts import Fact, OutputKind
 from paddock.rules.session.invariants import violations
-from paddock.rules.session.messages import Agents, Message, OutputKind, OutputReceived, UserInput
+from paddock.rules.session.messages import Agents, Message, OutputReceived, UserInput
 from paddock.rules.session.state import SessionState
 
 spec = pytest.mark.spec

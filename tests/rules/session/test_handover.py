@@ -2,6 +2,7 @@
 
 import pytest
 
+from paddock.rules.session.evolve import fold
 from paddock.rules.session.messages import (
     AckTimedOut,
     CancelAcknowledged,
@@ -14,7 +15,6 @@ from paddock.rules.session.messages import (
     RunFailed,
     SwitchRequested,
 )
-from paddock.rules.session.recovery import fold
 from paddock.rules.session.state import SessionState, from_bytes, to_bytes
 from rules.session.playing import T1, T2, T3, T4, A, B, Session, agents, output, play, says, spec
 

@@ -6,7 +6,8 @@ import pytest
 
 from paddock.rules.session import invariants
 from paddock.rules.session.commands import AwaitAck, AwaitCancelAck, CancelRun, EndRun, StartRun
-from paddock.rules.session.decide import Decision, step
+from paddock.rules.session.decide import step
+from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.invariants import violations
 from paddock.rules.session.messages import (

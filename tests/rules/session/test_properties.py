@@ -8,11 +8,11 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.rules.log.chain import SALTS_BYTES, Head, seal
+from paddock.rules.log.chain import SALTS_BYTES, Head, restore, seal
 from paddock.rules.session.commands import EndRun
 from paddock.rules.session.decide import step
 from paddock.rules.session.evolve import fold
-from paddock.rules.session.facts import Fact
+from paddock.rules.session.facts import Fact, ManagerAnswer
 from paddock.rules.session.messages import (
     AckTimedOut,
     Agents,
@@ -25,7 +25,6 @@ from paddock.rules.session.messages import (
     HandoverRequested,
     InputAcknowledged,
     InviteRequested,
-    ManagerAnswer,
     ManagerReplied,
     ManagerTimedOut,
     Message,
@@ -37,7 +36,6 @@ from paddock.rules.session.messages import (
     SwitchRequested,
     UserInput,
 )
-from paddock.rules.session.recovery import restore
 from paddock.rules.session.state import SessionState, from_bytes, to_bytes
 from paddock.rules.values import replace
 from rules.session.playing import T1, A, B, output, play, says, spec

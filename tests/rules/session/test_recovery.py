@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from paddock.rules.log.chain import SALTS_BYTES, Head, seal
+from paddock.rules.log.chain import SALTS_BYTES, Head, recalled, restore, seal
+from paddock.rules.session.chains import timers
 from paddock.rules.session.commands import (
     AskManager,
     AwaitAck,
@@ -26,7 +27,6 @@ from paddock.rules.session.messages import (
     Message,
     RunFailed,
 )
-from paddock.rules.session.recovery import recalled, restore, timers
 from paddock.rules.session.state import Pending, SessionState, Transaction, from_bytes, to_bytes
 from paddock.rules.values import replace
 from rules.session.playing import T1, T2, T3, T4, A, B, Session, agents, output, play, says, spec

@@ -7,7 +7,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from paddock.rules.ui_schema import DocumentLimits
+from paddock.rules.ui_schema.compile_budget import DocumentLimits
 
 SCHEMA = json.loads(resources.files("paddock.rules.ui_schema").joinpath("schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)

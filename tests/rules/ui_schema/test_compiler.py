@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.rules.ui_schema import CARD, DEFAULT, DocumentLimits, compile_hints, to_a2ui, to_text
 from paddock.rules.ui_schema.actions import KINDS as KINDS_OF_ACTION
-from paddock.rules.ui_schema.export import texts_of
-from paddock.rules.ui_schema.hints import INTENTS
+from paddock.rules.ui_schema.compile_budget import CARD, DEFAULT, DocumentLimits
+from paddock.rules.ui_schema.compiler import INTENTS, compile_hints
+from paddock.rules.ui_schema.export import texts_of, to_a2ui, to_text
 from paddock.rules.ui_schema.nodes import NODE_TYPES
 from rules.ui_schema.checking import nodes_of, problems
 

@@ -1,9 +1,6 @@
-"""Errors of refused host calls, and the codes runs fail with. Codes are closed lists; no exceptions live here."""
+"""Codes of refused host calls, and the codes runs fail with: closed lists. The shape of an error is in `frames`."""
 
-# ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
-from typing import Any, Final
-
-from paddock_sdk.protocol.model import WireModel
+from typing import Final
 
 UNAUTHORIZED: Final = "unauthorized"
 NOT_FOUND: Final = "not_found"
@@ -59,12 +56,3 @@ HOST_FAILURE_CODES: Final = frozenset(
     }
 )
 """Codes a host gives to a run that ended without the runner's own word."""
-
-
-class AgentAPIError(WireModel):
-    """Why a host call was refused. `code` is one of API_ERROR_CODES; one from the future is kept."""
-
-    code: str
-    message: str
-    retryable: bool = False
-    details: dict[str, Any] = {}

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from paddock_sdk.protocol.errors import AgentAPIError
 from paddock_sdk.protocol.manifest import ListAgentRunnersResponse
 from paddock_sdk.protocol.model import EpochSeconds, WireModel
 from paddock_sdk.protocol.results import AgentRunResult
@@ -46,6 +45,15 @@ class Response(WireModel):
     jsonrpc: Literal["2.0"] = "2.0"
     id: FrameId
     result: dict[str, Any]
+
+
+class AgentAPIError(WireModel):
+    """Why a host call was refused. `code` is one of API_ERROR_CODES; one from the future is kept."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    details: dict[str, Any] = {}
 
 
 class RpcError(WireModel):

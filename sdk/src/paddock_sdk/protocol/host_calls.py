@@ -7,7 +7,7 @@ The host decides if a run may make a call; these shapes only say how the questio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from paddock_sdk.protocol.artifacts import ArtifactChunk, ArtifactMetadata, ArtifactReadResult, ArtifactRef
 from paddock_sdk.protocol.history import (
@@ -18,6 +18,7 @@ from paddock_sdk.protocol.history import (
     RetrievalResultEntry,
     SteeringPullResult,
 )
+from paddock_sdk.protocol.manifest import StorageArea
 from paddock_sdk.protocol.messages import LLMTokenUsage, LLMTool, Message, MessageChunk
 from paddock_sdk.protocol.model import WireModel
 
@@ -289,10 +290,14 @@ class PlatformRequestActionResult(WireModel):
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """One call: its params, its answer, and for a streaming call what each chunk holds."""
+    """One call: its params, its answer, the permissions that open it, and for a streaming call what each chunk holds.
+
+    Any one of the permissions is enough. Without any, something else in the manifest opens the call.
+    """
 
     params: type[HostCallParams]
     result: type[WireModel]
+    permissions: tuple[tuple[str, str], ...] = ()
     chunk: type[WireModel] | None = None
 
     @property
@@ -300,29 +305,35 @@ class HostCall:
         return self.chunk is not None
 
 
+_ANY_STORAGE = tuple(("storage", area) for area in get_args(StorageArea))
+
 HOST_CALLS: Final[Mapping[str, HostCall]] = MappingProxyType(
     {
-        "models.invoke": HostCall(ModelsInvokeParams, ModelsInvokeResult),
-        "models.stream": HostCall(ModelsStreamParams, ModelsStreamResult, ModelsStreamChunk),
-        "models.rerank": HostCall(ModelsRerankParams, ModelsRerankResult),
-        "tools.get_detail": HostCall(ToolsGetDetailParams, ToolDetail),
-        "tools.call": HostCall(ToolsCallParams, ToolsCallResult),
-        "knowledge.retrieve": HostCall(KnowledgeRetrieveParams, KnowledgeRetrieveResult),
-        "history.page": HostCall(HistoryPageParams, HistoryPage),
-        "history.search": HostCall(HistorySearchParams, HistorySearchResult),
-        "events.get": HostCall(EventsGetParams, AgentEventRecord),
-        "events.page": HostCall(EventsPageParams, EventPage),
-        "artifacts.metadata": HostCall(ArtifactsMetadataParams, ArtifactMetadata),
-        "artifacts.read_range": HostCall(ArtifactsReadRangeParams, ArtifactReadResult),
-        "artifacts.open_stream": HostCall(ArtifactsOpenStreamParams, ArtifactsOpenStreamResult, ArtifactChunk),
-        "artifacts.create": HostCall(ArtifactsCreateParams, ArtifactMetadata),
-        "state.get": HostCall(StateGetParams, StateGetResult),
-        "state.set": HostCall(StateSetParams, StateSetResult),
-        "state.delete": HostCall(StateDeleteParams, Deleted),
-        "storage.get": HostCall(StorageGetParams, StorageGetResult),
-        "storage.set": HostCall(StorageSetParams, Done),
-        "storage.delete": HostCall(StorageDeleteParams, Deleted),
-        "storage.list": HostCall(StorageListParams, StorageListResult),
+        "models.invoke": HostCall(ModelsInvokeParams, ModelsInvokeResult, (("models", "invoke"),)),
+        "models.stream": HostCall(ModelsStreamParams, ModelsStreamResult, (("models", "stream"),), ModelsStreamChunk),
+        "models.rerank": HostCall(ModelsRerankParams, ModelsRerankResult, (("models", "rerank"),)),
+        "tools.get_detail": HostCall(ToolsGetDetailParams, ToolDetail, (("tools", "detail"),)),
+        "tools.call": HostCall(ToolsCallParams, ToolsCallResult, (("tools", "call"),)),
+        "knowledge.retrieve": HostCall(
+            KnowledgeRetrieveParams, KnowledgeRetrieveResult, (("knowledge_bases", "retrieve"),)
+        ),
+        "history.page": HostCall(HistoryPageParams, HistoryPage, (("history", "page"),)),
+        "history.search": HostCall(HistorySearchParams, HistorySearchResult, (("history", "search"),)),
+        "events.get": HostCall(EventsGetParams, AgentEventRecord, (("events", "get"),)),
+        "events.page": HostCall(EventsPageParams, EventPage, (("events", "page"),)),
+        "artifacts.metadata": HostCall(ArtifactsMetadataParams, ArtifactMetadata, (("artifacts", "metadata"),)),
+        "artifacts.read_range": HostCall(ArtifactsReadRangeParams, ArtifactReadResult, (("artifacts", "read"),)),
+        "artifacts.open_stream": HostCall(
+            ArtifactsOpenStreamParams, ArtifactsOpenStreamResult, (("artifacts", "read"),), ArtifactChunk
+        ),
+        "artifacts.create": HostCall(ArtifactsCreateParams, ArtifactMetadata, (("artifacts", "create"),)),
+        "state.get": HostCall(StateGetParams, StateGetResult, _ANY_STORAGE),
+        "state.set": HostCall(StateSetParams, StateSetResult, _ANY_STORAGE),
+        "state.delete": HostCall(StateDeleteParams, Deleted, _ANY_STORAGE),
+        "storage.get": HostCall(StorageGetParams, StorageGetResult, _ANY_STORAGE),
+        "storage.set": HostCall(StorageSetParams, Done, _ANY_STORAGE),
+        "storage.delete": HostCall(StorageDeleteParams, Deleted, _ANY_STORAGE),
+        "storage.list": HostCall(StorageListParams, StorageListResult, _ANY_STORAGE),
         "steering.pull": HostCall(SteeringPullParams, SteeringPullResult),
         "platform.request_action": HostCall(PlatformRequestActionParams, PlatformRequestActionResult),
     }

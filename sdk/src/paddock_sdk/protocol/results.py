@@ -3,7 +3,7 @@
 # ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast, get_args
 
 from pydantic import model_validator
 
@@ -12,7 +12,9 @@ from paddock_sdk.protocol.messages import LLMTokenUsage, Message, MessageChunk
 from paddock_sdk.protocol.model import EpochSeconds, WireModel
 
 StateScope = Literal["conversation", "actor", "subject", "runner"]
-"""The scopes that exist. On the wire a scope is a string: whether a run may use it is for the host to decide."""
+"""The scopes a context shows. On the wire a scope is a string: whether a run may use it is for the host to decide."""
+STATE_SCOPES: Final[tuple[str, ...]] = (*get_args(StateScope), "binding")
+"""Every scope that values are kept in."""
 
 
 class MessageDeltaData(WireModel):
@@ -179,21 +181,10 @@ KnownResult = (
 )
 
 KNOWN_RESULTS: Final[Mapping[str, type[KnownResult]]] = MappingProxyType(
-    {
-        "message.delta": MessageDelta,
-        "message.completed": MessageCompleted,
-        "tool.call.started": ToolCallStarted,
-        "tool.call.completed": ToolCallCompleted,
-        "step.started": StepStarted,
-        "step.finished": StepFinished,
-        "artifact.created": ArtifactCreated,
-        "state.updated": StateUpdated,
-        "action.requested": ActionRequested,
-        "run.completed": RunCompleted,
-        "run.failed": RunFailed,
-    }
+    {known.model_fields["type"].default: known for known in get_args(KnownResult)}
 )
 TERMINAL_TYPES: Final = frozenset({"run.completed", "run.failed"})
+"""The types that end a run."""
 
 
 def parse_result(raw: Mapping[str, Any]) -> KnownResult | UnknownResult:

@@ -1,7 +1,9 @@
 """One run as the runner receives it: what happened, who, where, what it was granted. Never a window of history."""
 
 # ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -115,6 +117,21 @@ class ContextAPICapabilities(WireModel):
     artifact_read: bool = False
     state: bool = False
     storage: bool = False
+
+
+CONTEXT_API_CALLS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "history_page": "history.page",
+        "history_search": "history.search",
+        "event_get": "events.get",
+        "event_page": "events.page",
+        "artifact_metadata": "artifacts.metadata",
+        "artifact_read": "artifacts.read_range",
+        "state": "state.get",
+        "storage": "storage.get",
+    }
+)
+"""The host call that each field of `ContextAPICapabilities` stands for."""
 
 
 class ContextAccess(WireModel):

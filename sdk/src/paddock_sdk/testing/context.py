@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
+from paddock_sdk.protocol.run_context import CONTEXT_API_CALLS
+from paddock_sdk.testing.grants import is_granted
 
 DEADLINE_SECONDS = 60.0
 
@@ -38,20 +40,10 @@ def a_context(run_id: str, text: str, manifest: AgentRunnerManifest, kept: Kept,
 
 
 def _access(manifest: AgentRunnerManifest, earlier: int) -> dict[str, Any]:
-    may = manifest.permissions
     return {
         "conversation_id": "conversation",
         "latest_cursor": str(earlier + 1),
         "has_history_before": earlier > 0,
         "inline_policy": {"mode": "current_event", "delivered_count": 1},
-        "available_apis": {
-            "history_page": "page" in may.history,
-            "history_search": "search" in may.history,
-            "event_get": "get" in may.events,
-            "event_page": "page" in may.events,
-            "artifact_metadata": "metadata" in may.artifacts,
-            "artifact_read": "read" in may.artifacts,
-            "state": bool(may.storage),
-            "storage": bool(may.storage),
-        },
+        "available_apis": {name: is_granted(manifest, method, {}) for name, method in CONTEXT_API_CALLS.items()},
     }

@@ -10,8 +10,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from paddock_sdk import encoding
-from paddock_sdk.protocol.errors import AgentAPIError
-from paddock_sdk.protocol.frames import REFUSED, ErrorResponse, Limits
+from paddock_sdk.protocol.frames import REFUSED, AgentAPIError, ErrorResponse, Limits
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, ListAgentRunnersResponse
 from paddock_sdk.protocol.results import MessageCompleted, StateUpdated
 from paddock_sdk.testing.context import a_context

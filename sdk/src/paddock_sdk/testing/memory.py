@@ -6,15 +6,17 @@ from base64 import b64decode, b64encode
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from pydantic import ValidationError
 from pydantic_core import to_json
 
 from paddock_sdk.host_call_error import HostCallError
-from paddock_sdk.protocol.errors import INVALID_ARGUMENT, NOT_FOUND, PAYLOAD_TOO_LARGE, UNAUTHORIZED, AgentAPIError
+from paddock_sdk.protocol.errors import INVALID_ARGUMENT, NOT_FOUND, PAYLOAD_TOO_LARGE, UNAUTHORIZED
+from paddock_sdk.protocol.frames import AgentAPIError
 from paddock_sdk.protocol.host_calls import HOST_CALLS
-from paddock_sdk.protocol.manifest import AgentRunnerManifest
+from paddock_sdk.protocol.manifest import AgentRunnerManifest, StorageArea
+from paddock_sdk.protocol.results import STATE_SCOPES
 from paddock_sdk.testing.grants import is_granted, needed_for
 
 Handler = Callable[[Any], Any]
@@ -51,9 +53,8 @@ class Memory:
         artifacts: Mapping[str, bytes],
         handlers: Mapping[str, Handler],
     ) -> None:
-        scopes = ("conversation", "actor", "subject", "runner", "binding")
-        self.state: dict[str, dict[str, Any]] = {scope: dict(state.get(scope, {})) for scope in scopes}
-        self._storage = {area: dict(storage.get(area, {})) for area in ("plugin", "workspace", "binding")}
+        self.state: dict[str, dict[str, Any]] = {scope: dict(state.get(scope, {})) for scope in STATE_SCOPES}
+        self._storage = {area: dict(storage.get(area, {})) for area in get_args(StorageArea)}
         self._parts: dict[tuple[str, str], bytes] = {}
         self._artifacts = dict(artifacts)
         self._history: list[dict[str, Any]] = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
 
-from paddock.cli.output import write
+from paddock.cli.output import harmless, write
 
 DIM, RED, BOLD, PLAIN = "\x1b[2m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
@@ -19,13 +19,8 @@ def painted(text: str, colour: str, *, on: bool) -> str:
     return f"{colour}{text}{PLAIN}" if on else text
 
 
-def harmless(text: str) -> str:
-    """Drop control characters other than newline and tab, so that an agent cannot steer the terminal."""
-    return "".join(c for c in text if c in "\n\t" or not (c < " " or "\x7f" <= c <= "\x9f"))
-
-
 @dataclass(frozen=True, slots=True)
-class Ending:
+class TurnEnding:
     """The end of a turn: completed, cancelled, or failed with a text."""
 
     cancelled: bool = False
@@ -33,18 +28,20 @@ class Ending:
     asks_to_hand_over: bool = False
 
 
-def ending(event: Mapping[str, Any]) -> Ending | None:
+def ending(event: Mapping[str, Any]) -> TurnEnding | None:
     """Return the end of the turn if this event ends it. Either dialect says `cancelled` in its own way."""
     if event.get("type") == "RUN_FINISHED":
         outcome = event.get("outcome")
         kind = cast("dict[str, Any]", outcome).get("type") if isinstance(outcome, dict) else outcome
-        return Ending(cancelled=kind == "cancelled")
+        return TurnEnding(cancelled=kind == "cancelled")
     if event.get("type") != "RUN_ERROR":
         return None
     code, message = str(event.get("code", "")), str(event.get("message", ""))
     if code == "cancelled":
-        return Ending(cancelled=True)
-    return Ending(failure=f"The run failed: {harmless(message) or 'no reason given'}" + (f" ({code})" if code else ""))
+        return TurnEnding(cancelled=True)
+    return TurnEnding(
+        failure=f"The run failed: {harmless(message) or 'no reason given'}" + (f" ({code})" if code else "")
+    )
 
 
 class JsonPrinter:

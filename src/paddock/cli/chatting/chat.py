@@ -8,25 +8,24 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import quote
 
+from paddock.cli import presence
 from paddock.cli.chatting.answers import (
     BOLD,
     DIM,
     PLAIN,
     RED,
     AnswerPrinter,
-    Ending,
     JsonPrinter,
+    TurnEnding,
     colours_wanted,
     ending,
     painted,
 )
 from paddock.cli.chatting.members import HELP as MEMBERS_HELP
-from paddock.cli.chatting.members import NOT_FOUND, SESSIONS, Members, Speakers, agent_names, who_spoke
+from paddock.cli.chatting.members import Members, Speakers, agent_names, who_spoke
 from paddock.cli.chatting.turns import ChatTurn
-from paddock.cli.client import HostClient, RefusedError, connect
-from paddock.cli.hosting import presence
+from paddock.cli.client import NOT_FOUND, SESSIONS, HostClient, RefusedError, at, connect
 from paddock.cli.output import FAILED, CommandError, command
 
 
@@ -102,7 +101,7 @@ class LineInput:
 INTERRUPTED = 130
 MAX_TEXT = 10_000
 """What a host takes as one message, in characters."""
-NOT_TEXT = "What you say must be text in UTF-8, and this is not."
+NOT_TEXT = "What you say must be text in UTF-8, and this is not. Save it as UTF-8 and try again."
 HELP = "/new starts another conversation, /quit leaves. Ctrl-C stops an answer, arrow-up brings back what you typed."
 MAX_COMMAND_WORDS = 2
 ASKS_TO_HAND_OVER = "paddock.handover.prompt"
@@ -167,7 +166,7 @@ def _conversation(named: str | None, reach: Callable[[], HostClient]) -> str:
     except ValueError:
         pass
     try:
-        return str(reach().call("GET", f"{SESSIONS}/{quote(named, safe='')}")["threadId"])
+        return str(reach().call("GET", at(*SESSIONS, named))["threadId"])
     except RefusedError as refused:
         if refused.status != NOT_FOUND:
             raise
@@ -194,7 +193,7 @@ def _say_how_to_go_on(talk: Chat) -> None:
     _aside(painted(f"To go on later: {talk.later(talk.thread_id)}", DIM, on=talk.colours))
 
 
-def say(talk: Chat, text: str, speakers: Speakers | None = None) -> Ending:
+def say(talk: Chat, text: str, speakers: Speakers | None = None) -> TurnEnding:
     """One turn. Ctrl-C cancels it and waits for its end; a second Ctrl-C leaves at once."""
     _check(text, talk)
     printer = talk.printer()
@@ -218,7 +217,7 @@ def _start(turn: ChatTurn, talk: Chat) -> None:
         raise CommandError(f"{refused}. {talk.about(talk.agent)}".strip()) from refused
 
 
-def _watch(turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> Ending:
+def _watch(turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> TurnEnding:
     try:
         return _follow(turn, printer)
     except KeyboardInterrupt:
@@ -231,15 +230,17 @@ def _check(text: str, talk: Chat) -> None:
     if not text.strip():
         raise CommandError(f'There is nothing to say. Try: {talk.again} "hello"')
     if len(text) > MAX_TEXT:
-        raise CommandError(f"That is {len(text):,} characters; a message may have at most {MAX_TEXT:,}.")
+        raise CommandError(
+            f"That is {len(text):,} characters; a message may have at most {MAX_TEXT:,}. Say it in parts."
+        )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:  # bytes that came in as an argument and were no text
         raise CommandError(NOT_TEXT) from error
 
 
-def _follow(turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> Ending:
-    end, asked = Ending(), False
+def _follow(turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> TurnEnding:
+    end, asked = TurnEnding(), False
     for event in turn.events():
         printer.show(event)
         asked = asked or event.get("name") == ASKS_TO_HAND_OVER
@@ -247,7 +248,7 @@ def _follow(turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> Ending:
     return replace(end, asks_to_hand_over=asked)
 
 
-def _report(talk: Chat, end: Ending) -> int:
+def _report(talk: Chat, end: TurnEnding) -> int:
     if end.failure:
         _aside(painted(end.failure, RED, on=talk.colours))
         return FAILED

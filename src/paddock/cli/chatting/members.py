@@ -6,15 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
-from urllib.parse import quote
 
-from paddock.cli.chatting.answers import DIM, AnswerPrinter, JsonPrinter, harmless, painted
+from paddock.cli.chatting.answers import DIM, AnswerPrinter, JsonPrinter, painted
 from paddock.cli.chatting.turns import ChatTurn
-from paddock.cli.client import HostClient, RefusedError
-from paddock.cli.output import CommandError
+from paddock.cli.client import NOT_FOUND, RUNS, SESSIONS, HostClient, RefusedError, at
+from paddock.cli.output import CommandError, harmless
 
-SESSIONS = "/api/v1/agent/sessions"
-NOT_FOUND = 404
 SETTLE_SECONDS = 15.0
 """A little longer than a host takes to answer for certain."""
 PAUSE = 0.1
@@ -44,7 +41,7 @@ class Members:
         elif word == "/handover":
             return self.answer_handover()
         elif not name.strip():
-            raise CommandError(f"Who? Try: {word} NAME")
+            raise CommandError(f"Name an agent: {word} NAME")
         else:
             self._change(word, name.strip())
         return None
@@ -83,9 +80,6 @@ class Members:
         self._say("no handover waits for an answer")
         return None
 
-    def waits_for_a_word(self) -> bool:
-        return any(True for _ in self._handovers(self._session()))
-
     def _decide(self, found: Mapping[str, Any], *, yes: bool) -> str | None:
         told = self._ask("HANDOVER_CONFIRM" if yes else "HANDOVER_REJECT", {}, txId=found["txId"])
         return self._turn_of(str(told.get("turnId")), str(found["agentId"])) if yes else None
@@ -106,7 +100,7 @@ class Members:
 
     def _is_there(self, turn_id: str) -> bool:
         try:
-            self.connect().call("GET", f"/api/v1/agent/runs/{turn_id}")
+            self.connect().call("GET", at(*RUNS, turn_id))
         except RefusedError as refused:
             if refused.status == NOT_FOUND:
                 return False
@@ -127,13 +121,10 @@ class Members:
 
     def _ask(self, subtype: str, payload: Mapping[str, Any], **more: Any) -> Mapping[str, Any]:
         body = {"subtype": subtype, "payload": payload, **more}
-        return cast("Mapping[str, Any]", self.connect().call("POST", f"{self._path()}/control", body))
+        return cast("Mapping[str, Any]", self.connect().call("POST", at(*SESSIONS, self.thread_id, "control"), body))
 
     def _session(self) -> Mapping[str, Any]:
-        return cast("Mapping[str, Any]", self.connect().call("GET", self._path()))
-
-    def _path(self) -> str:
-        return f"{SESSIONS}/{quote(self.thread_id, safe='')}"
+        return cast("Mapping[str, Any]", self.connect().call("GET", at(*SESSIONS, self.thread_id)))
 
     def _show(self, session: Mapping[str, Any]) -> None:
         active = session["activeAgentId"]
@@ -147,7 +138,7 @@ class Members:
 
 def agent_names(host: HostClient) -> list[str]:
     """Those that a host has."""
-    return [str(agent["agentId"]) for agent in host.call("GET", "/api/v1/agents")["agents"]]
+    return [str(agent["agentId"]) for agent in host.call("GET", at("agents"))["agents"]]
 
 
 def _values(session: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
@@ -175,7 +166,7 @@ class Speakers:
 def who_spoke(host: HostClient, thread_id: str) -> Speakers:
     """Those of a conversation that goes on: whoever was active there spoke last. The agent may be gone by now."""
     try:
-        session = host.call("GET", f"{SESSIONS}/{quote(thread_id, safe='')}")
+        session = host.call("GET", at(*SESSIONS, thread_id))
     except RefusedError as refused:
         if refused.status != NOT_FOUND:
             raise

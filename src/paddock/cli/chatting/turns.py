@@ -10,12 +10,10 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
-from urllib.parse import quote
 
-from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, Event, HostGoneError, RefusedError
+from paddock.cli.client import RUNS, UNAUTHENTICATED, UNAVAILABLE, Event, HostGoneError, RefusedError, at
 from paddock_sdk.client.client import run_input
 
-RUNS = "/api/v1/agent/runs"
 TERMINAL = frozenset({"RUN_FINISHED", "RUN_ERROR"})
 PATIENCE_SECONDS = 30.0
 PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)
@@ -46,7 +44,7 @@ class ChatTurn:
     def start(self) -> None:
         """Hand the input in. Raises HostGoneError when there is no host at all, RefusedError when it says no."""
         accepted = self.reconnect().call(
-            "POST", RUNS + self._query(), run_input(self.text, self.thread_id, self._run_id)
+            "POST", at(*RUNS, agent=self.agent or None), run_input(self.text, self.thread_id, self._run_id)
         )
         self.task_id = str(accepted["taskId"])
 
@@ -55,7 +53,7 @@ class ChatTurn:
         broken_since: float | None = None
         while not self._ended:
             try:
-                for event in self.reconnect().events(f"{RUNS}/{self.task_id}/events", after=self._cursor):
+                for event in self.reconnect().events(at(*RUNS, self.task_id, "events"), after=self._cursor):
                     broken_since = None
                     yield self._seen(event)
             except (HostGoneError, RefusedError) as error:
@@ -69,13 +67,13 @@ class ChatTurn:
     def agent_name(self) -> str:
         """Return the answering agent; empty while unknown or queued."""
         try:
-            run = self.reconnect().call("GET", f"{RUNS}/{self.task_id}")
+            run = self.reconnect().call("GET", at(*RUNS, self.task_id))
         except (HostGoneError, RefusedError):
             return ""
         return str(run.get("agentId") or "")
 
     def cancel(self) -> None:
-        self.reconnect().call("POST", f"{RUNS}/{self.task_id}/cancel", {})
+        self.reconnect().call("POST", at(*RUNS, self.task_id, "cancel"), {})
 
     def _seen(self, event: Event) -> dict[str, Any]:
         content = cast("dict[str, Any]", json.loads(event.data))
@@ -92,9 +90,6 @@ class ChatTurn:
         gone = time.monotonic() - broken_since
         time.sleep(next((pause for pause in PAUSES if pause >= gone / 2), PAUSES[-1]))
         return broken_since
-
-    def _query(self) -> str:
-        return f"?agent={quote(self.agent, safe='')}" if self.agent else ""
 
 
 def _passes(status: int, *, lost: bool) -> bool:

@@ -1,114 +1,95 @@
-"""Looking after the data: what `paddock admin` takes."""
+"""`paddock admin`: its options, and what it asks of a running host. The work on the data is in `data/`."""
 
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from paddock.cli.commands.options import argument, family, option, with_config, with_data, with_url
+from paddock.cli.client import SESSIONS, HostClient, at
+from paddock.cli.commands.options import argument, family, option, with_data, with_host, with_settings
+from paddock.cli.output import write
+
+if TYPE_CHECKING:
+    from paddock.settings import Settings
 
 admin = family("Look after the data: check, rebuild, back up, restore, delete, erase, move into a cluster.")
-
-
 with_store = option("--store", says="The database.", env="PADDOCK_STORE", metavar="ADDRESS")
+with_thread = argument("thread", says="The conversation: its threadId.")
 
 
 @admin.command("verify")
-@with_data
-@with_store
-@with_config
-def admin_verify(data: Path | None, store: str | None, config: Path | None) -> None:
+@with_settings(with_data, with_store)
+def admin_verify(settings: "Settings") -> int:
     """Check every conversation's log and every stored file. May run beside a host."""
-    from paddock.cli.data.admin import verify_all
-    from paddock.settings import load
+    from paddock.cli.data.admin import verify
 
-    sys.exit(verify_all(data, load({"store": store, "data": data}, config=config)))
+    return verify(settings)
 
 
 @admin.command("rebuild")
-@with_data
-@with_store
+@with_settings(with_data, with_store)
 @option("--check", says="Only compare; may run beside a host.", flag=True)
-@with_config
-def admin_rebuild(data: Path | None, store: str | None, check: bool, config: Path | None) -> None:
-    """Make runs and transcripts anew from the log, and say what was different."""
-    from paddock.cli.data.admin import rebuild_all
-    from paddock.settings import load
+def admin_rebuild(settings: "Settings", check: bool) -> int:
+    """Make runs and transcripts again from the log, and say what was different."""
+    from paddock.cli.data.admin import rebuild
 
-    sys.exit(rebuild_all(data, load({"store": store, "data": data}, config=config), only_check=check))
+    return rebuild(settings, only_check=check)
 
 
 @admin.command("backup")
 @argument("target", says="A new directory, or a new file ending in .tar.", kind=Path)
-@with_data
-@with_store
-@with_config
-def admin_backup(target: Path, data: Path | None, store: str | None, config: Path | None) -> None:
+@with_settings(with_data, with_store)
+def admin_backup(target: Path, settings: "Settings") -> None:
     """Back up a data directory, or a PostgreSQL database and its files. Hosts may go on meanwhile."""
     from paddock.cli.data.admin import back_up
-    from paddock.settings import load
 
-    sys.exit(back_up(target, data, load({"store": store, "data": data}, config=config)))
+    back_up(target, settings)
 
 
 @admin.command("restore")
 @argument("backup", says="What `paddock admin backup` made.", kind=Path)
-@with_data
-@with_store
-@with_config
-def admin_restore(backup: Path, data: Path | None, store: str | None, config: Path | None) -> None:
-    """Make a new data directory, or fill an empty PostgreSQL database, of a backup, after checking every file of it."""
+@with_settings(with_data, with_store)
+def admin_restore(backup: Path, settings: "Settings") -> int:
+    """Make a new data directory, or fill an empty PostgreSQL database, from a backup, after checking all its files."""
     from paddock.cli.data.admin import restore
-    from paddock.settings import load
 
-    sys.exit(restore(backup, data, load({"store": store, "data": data}, config=config)))
+    return restore(backup, settings)
 
 
 @admin.command("migrate")
-@with_store
-@option("--check", says="Only say what is to come; 1 when something is.", flag=True)
-@with_config
-def admin_migrate(store: str | None, check: bool, config: Path | None) -> None:
+@with_settings(with_store)
+@option("--check", says="Only say what would change; exit 1 when something would.", flag=True)
+def admin_migrate(settings: "Settings", check: bool) -> int:
     """Bring the schema of a PostgreSQL database up to date. Hosts do the same when they start."""
     from paddock.cli.data.cluster import migrate
-    from paddock.settings import load
 
-    sys.exit(migrate(load({"store": store}, config=config), only_check=check))
+    return migrate(settings, only_check=check)
 
 
 @admin.command("import")
 @argument("directory", says="The data directory of an embedded host that is stopped.", kind=Path)
-@with_store
-@with_data
-@with_config
-def admin_import(directory: Path, store: str | None, data: Path | None, config: Path | None) -> None:
+@with_settings(with_store, with_data)
+def admin_import(directory: Path, settings: "Settings") -> None:
     """Move an embedded installation into an empty PostgreSQL database, and its files to where files are kept."""
     from paddock.cli.data.cluster import import_from
-    from paddock.settings import load
 
-    sys.exit(import_from(directory.absolute(), load({"store": store, "data": data}, config=config)))
-
-
-with_thread = argument("thread", says="The conversation: its threadId.")
+    import_from(directory.absolute(), settings)
 
 
 @admin.command("delete-thread")
 @with_thread
-@with_url
-@with_data
-def admin_delete_thread(thread: str, url: str | None, data: Path | None) -> None:
+@with_host
+def admin_delete_thread(thread: str, host: HostClient) -> None:
     """Delete a conversation with everything that belongs to it."""
-    from paddock.cli.data.admin import delete_thread
-
-    sys.exit(delete_thread(thread, url=url, data=data))
+    host.call("DELETE", at(*SESSIONS, thread))
+    write(f"Conversation {thread} is deleted.\n")
 
 
 @admin.command("erase")
 @with_thread
 @argument("item", says="The message: its item id, such as 0198...-....1")
 @option("--files", says="Also forget the files it refers to.", flag=True)
-@with_url
-@with_data
-def admin_erase(thread: str, item: str, files: bool, url: str | None, data: Path | None) -> None:
+@with_host
+def admin_erase(thread: str, item: str, files: bool, host: HostClient) -> None:
     """Erase the words of one message; the log still verifies."""
-    from paddock.cli.data.admin import erase
-
-    sys.exit(erase(thread, item, files=files, url=url, data=data))
+    erased = host.call("POST", at(*SESSIONS, thread, "items", item, "erase"), {"artifacts": files})
+    more = f" and {erased['artifacts']} of its files" if files else ""
+    write(f"Message {item} of conversation {thread}{more} is erased.\n")

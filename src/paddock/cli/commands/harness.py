@@ -4,14 +4,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from paddock.cli.commands.options import argument, family
-from paddock.cli.output import CommandError, write
+from paddock.cli.output import FAILED, USAGE, CommandError, Finding, State, print_findings
 
 ASK_SECONDS = 20.0
 LOCAL = tuple(Path(name) for name in ("harnesses/node_modules/.bin", "harnesses/acp/node_modules/.bin"))
@@ -46,36 +44,23 @@ HARNESSES: Mapping[str, Known] = {
     "codex-acp": Known("codex-acp", "@agentclientprotocol/codex-acp", "2.6.0", "acp, preset codex", node=(20, 0)),
 }
 
-State = Literal["ok", "note", "none", "fail"]
-MARKS: Mapping[State, str] = {"ok": "ok  ", "note": "note", "none": "-   ", "fail": "FAIL"}
+harness = family("Coding harnesses: what is installed here.")
 
 
-@dataclass(frozen=True, slots=True)
-class HarnessFinding:
-    name: str
-    state: State
-    says: str
-    remedy: str = ""
-
-    def lines(self) -> str:
-        head = f"{MARKS[self.state]}  {self.name:<12} {self.says}\n"
-        return head + (f"{'':<18} -> {self.remedy}\n" if self.remedy else "")
-
-
-def doctor(names: Sequence[str]) -> int:
-    """Print what is found; 1 when one that was asked for, or one that is installed, cannot be used."""
-    strange = [name for name in names if name not in HARNESSES]
-    if strange:
-        raise CommandError(f"there is no harness {strange[0]!r}; known are {', '.join(HARNESSES)}")
+@harness.command("doctor")
+@argument("names", says="Only these; exit 1 unless all of them are usable.", many=True, required=False)
+def harness_doctor(names: list[str] | None) -> int:
+    """Say which harnesses are installed, in which version, and how to install the others."""
+    if strange := [name for name in names or () if name not in HARNESSES]:
+        raise CommandError(f"There is no harness {strange[0]!r}; known are {', '.join(HARNESSES)}.", exit_code=USAGE)
     findings = [examine(name, HARNESSES[name]) for name in names or HARNESSES]
-    for finding in findings:
-        write(finding.lines())
+    print_findings(findings, width=12)
     bad: set[State] = {"fail", "none"} if names else {"fail"}
-    return 1 if any(finding.state in bad for finding in findings) else 0
+    return FAILED if any(finding.state in bad for finding in findings) else 0
 
 
-def examine(name: str, known: Known) -> HarnessFinding:
-    """One harness, as it is found on the PATH or in this directory."""
+def examine(name: str, known: Known) -> Finding:
+    """Look for one harness on the PATH and in this directory."""
     beside = next((place.absolute() for place in LOCAL if (place / known.program).exists()), None)
     path = os.environ.get("PATH", os.defpath)
     on_path = shutil.which(known.program, path=path)
@@ -83,20 +68,20 @@ def examine(name: str, known: Known) -> HarnessFinding:
         path = f"{beside}{os.pathsep}{path}"
     program = shutil.which(known.program, path=path)
     if program is None:
-        return HarnessFinding(name, "none", f"not installed ({known.runner})", _remedy(known))
+        return Finding(name, "none", f"not installed ({known.runner})", _remedy(known))
     version = _version(program, path)
     if version is None:
-        return HarnessFinding(name, "fail", f"{program} does not tell its version", _remedy(known))
+        return Finding(name, "fail", f"{program} does not tell its version", _remedy(known))
     state, why = judge(version, known)
     says = f"{version} at {program} ({known.runner}): {why}"
     if on_path is None:
         said = f"{says}, and not on the PATH, where a run looks for it"
-        return HarnessFinding(name, "note", said, f'PATH="{beside}:$PATH" paddock serve, or name it in config.command')
-    return HarnessFinding(name, state, says, known.install if state != "ok" else "")
+        return Finding(name, "note", said, f'PATH="{beside}:$PATH" paddock serve, or name it in config.command')
+    return Finding(name, state, says, known.install if state != "ok" else "")
 
 
 def judge(version: str, known: Known) -> tuple[State, str]:
-    """Tested is the pinned release; what shares its first two numbers is expected to work."""
+    """Compare with the tested release: one that shares its first two numbers is expected to work."""
     if version == known.tested:
         return "ok", "the tested version"
     found, tested = _numbers(version), _numbers(known.tested)
@@ -136,13 +121,3 @@ def _remedy(known: Known) -> str:
 def _numbers(version: str) -> tuple[int, ...]:
     found = NUMBER.search(version)
     return tuple(map(int, found.groups())) if found else (0, 0, 0)
-
-
-harness = family("Coding harnesses: what is installed here.")
-
-
-@harness.command("doctor")
-@argument("names", says="Only these; exit 1 unless all of them are usable.", many=True, required=False)
-def harness_doctor(names: list[str] | None) -> None:
-    """Say which harnesses are installed, in which version, and how to install the others."""
-    sys.exit(doctor(names or []))

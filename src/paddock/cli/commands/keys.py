@@ -1,104 +1,87 @@
-"""`paddock keys`: its options. The work is in `data/keys.py`."""
+"""`paddock keys`: its options, and what it asks of a running host. What opens the store is in `data/keys.py`."""
 
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from paddock.cli.commands.options import argument, family, option, with_config, with_data, with_url
+from paddock.cli.client import HostClient, at
+from paddock.cli.commands.options import argument, family, option, with_data, with_host, with_settings
+from paddock.cli.output import FAILED, note, write
+
+if TYPE_CHECKING:
+    from paddock.settings import Settings
 
 keys = family("API keys: who may call this host.")
 
 
 @keys.command("create")
-@option("--user", says="Who acts with it.", metavar="U", required=True)
+@option("--user", says="The user who acts with it.", metavar="U", required=True)
 @option("--workspace", says="The workspace it opens; default unless set.", metavar="W", default="default")
 @option("--role", says="user, or admin to administer the host.", metavar="R", default="user")
 @option("--if-none", says="Only if there is no key yet; for set-ups that start again.", flag=True)
-@with_data
-@with_config
-def keys_create(user: str, workspace: str, role: str, if_none: bool, data: Path | None, config: Path | None) -> None:
+@with_settings(with_data)
+def keys_create(user: str, workspace: str, role: str, if_none: bool, settings: "Settings") -> None:
     """Make an API key and print it, once."""
-    from paddock import settings
     from paddock.cli.data.keys import create
 
-    found = settings.load({"data": data}, config=config)
-    keyless = not found.takes_tokens
-    sys.exit(
-        create(
-            workspace=workspace,
-            user=user,
-            role=role,
-            data=data,
-            store=found.store,
-            keyless=keyless,
-            if_none=if_none,
-        )
-    )
+    create(settings, workspace=workspace, user=user, role=role, if_none=if_none)
 
 
 @keys.command("list")
-@with_url
-@with_data
-def keys_list(url: str | None, data: Path | None) -> None:
+@with_host
+def keys_list(host: HostClient) -> None:
     """Show who has keys, and which of them were revoked."""
-    from paddock.cli.client import connect
-    from paddock.cli.data.keys import show
-
-    sys.exit(show(connect(url, data)))
+    for row in host.call("GET", at("api-keys"))["keys"]:
+        state = f"revoked {row['revokedAt']}" if "revokedAt" in row else "in force"
+        write(f"{row['keyId']}  {row['workspace']}/{row['user']}  {row['role']}  made {row['createdAt']}  {state}\n")
 
 
 @keys.command("revoke")
 @argument("key", says="The id that `paddock keys list` shows.")
-@with_url
-@with_data
-def keys_revoke(key: str, url: str | None, data: Path | None) -> None:
-    """Let nobody in with a key any more."""
-    from paddock.cli.client import connect
-    from paddock.cli.data.keys import revoke
-
-    sys.exit(revoke(connect(url, data), key))
+@with_host
+def keys_revoke(key: str, host: HostClient) -> None:
+    """Revoke a key: nobody is let in with it any more."""
+    host.call("DELETE", at("api-keys", key))
+    write(f"Nobody is let in with the key {key} any more.\n")
 
 
 @keys.command("take-over")
-@option("--user", says="Who gets it.", metavar="U", required=True)
-@with_url
-@with_data
-def keys_take_over(user: str, url: str | None, data: Path | None) -> None:
+@option("--user", says="The user who gets it.", metavar="U", required=True)
+@with_host
+def keys_take_over(user: str, host: HostClient) -> int:
     """Hand what was said without a key, by dev, to a user of the workspace default."""
-    from paddock.cli.client import connect
-    from paddock.cli.data.keys import take_over
-
-    sys.exit(take_over(connect(url, data), user))
+    taken = 0
+    while True:
+        part = host.call("POST", at("take-over"), {"user": user})
+        taken += part["conversations"]
+        if not part["left"] or not part["conversations"]:
+            break
+    write(f"{taken} conversations of dev are {user}'s now.\n")
+    if part["left"]:
+        note(f"{part['left']} stay dev's, because something goes on in them. Stop it or wait, and try again.")
+    return FAILED if part["left"] else 0
 
 
 @keys.command("rotate-secret")
-@with_data
-@with_config
-def keys_rotate_secret(data: Path | None, config: Path | None) -> None:
+@with_settings(with_data)
+def keys_rotate_secret(settings: "Settings") -> None:
     """Make a new secret of the cluster in the data directory; those before it are kept for reading."""
-    from paddock import settings
     from paddock.cli.data.keys import rotate_secret
 
-    sys.exit(rotate_secret(settings.load({"data": data}, config=config)))
+    rotate_secret(settings)
 
 
 @keys.command("adopt-secret")
-@with_data
-@with_config
-def keys_adopt_secret(data: Path | None, config: Path | None) -> None:
+@with_settings(with_data)
+def keys_adopt_secret(settings: "Settings") -> None:
     """Go on with the secret that is set here when the one before is lost; what that one sealed is lost too."""
-    from paddock import settings
     from paddock.cli.data.keys import adopt_secret
 
-    sys.exit(adopt_secret(settings.load({"data": data}, config=config)))
+    adopt_secret(settings)
 
 
 @keys.command("rotate-signing")
-@with_data
-@with_config
-def keys_rotate_signing(data: Path | None, config: Path | None) -> None:
+@with_settings(with_data)
+def keys_rotate_signing(settings: "Settings") -> None:
     """Sign addresses of attachments with a new key; what the old one signed counts until it expires."""
-    from paddock import settings
     from paddock.cli.data.keys import rotate_signing
 
-    found = settings.load({"data": data}, config=config)
-    sys.exit(rotate_signing(found))
+    rotate_signing(settings)

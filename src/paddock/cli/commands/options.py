@@ -1,13 +1,13 @@
-"""Options, arguments and families of commands, and the options that several commands take."""
+"""Options, arguments and families of commands, and what several commands take: a host, settings, a list as JSON."""
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-Decorator = Callable[[Command], Command]
+from paddock.cli.client import connect
 
 
 class _Explained(click.Argument):
@@ -79,3 +79,33 @@ with_config = option(
     metavar="FILE",
     kind=Path,
 )
+with_json = option("--json", "as_json", says="Print the answer as JSON.", flag=True)
+with_yes = option("--yes", says="Do it without asking.", flag=True)
+
+
+def with_host(command: Callable[..., Any]) -> Any:
+    """Give the command the running host that `--url` and `--data` name, as `host`."""
+
+    @wraps(command)
+    def connected(*, url: str | None, data: Path | None, **given: Any) -> Any:
+        return command(host=connect(url, data), **given)
+
+    return with_url(with_data(connected))
+
+
+def with_settings(*options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Give the command the host's settings, as `settings`: what these options say wins over the other sources."""
+
+    def decorated(command: Callable[..., Any]) -> Any:
+        @wraps(command)
+        def loaded(*, config: Path | None, **given: Any) -> Any:
+            from paddock.settings import Settings, load
+
+            flags = {name: given.pop(name) for name in list(given) if name in Settings.model_fields}
+            return command(settings=load(flags, config=config), **given)
+
+        for added in (with_config, *reversed(options)):
+            loaded = added(loaded)
+        return loaded
+
+    return decorated

@@ -1,87 +1,25 @@
-"""Move an embedded installation into a cluster, migrate its database, and describe the cluster's secret."""
+"""Move an embedded installation into a cluster, migrate its database, back it up and restore it."""
 
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from paddock.cli.output import FAILED, USAGE, CommandError, Finding, counted, with_advice, write
+from paddock.cli.output import FAILED, USAGE, CommandError, counted, with_advice, write
 from paddock.cli.plugin_work import sharing
 from paddock.compose.cluster import blobs_of
 from paddock.ports.artifacts import Blobs
 from paddock.rules.agents.addresses import is_postgres
-from paddock.rules.cluster.secret import ClusterSecret
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import PluginRow
 from paddock.runners.packages import PackageError
-from paddock.settings import EMBEDDED, Settings
-from paddock.storage.files import backup
-from paddock.storage.files.cluster_secret import FILE_NAME, VARIABLE, find, is_there
+from paddock.settings import Settings
+from paddock.storage.files import ABOUT, TABLES, backup
 from paddock.storage.files.local import FileBlobs
 from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.sqlite.commands import has_database
 
-LOST = "Set it again, or run `paddock keys adopt-secret` and write the settings of agents made over the API again."
-
-
-def secret_apart(data: Path) -> str:
-    """Return the sentence that a backup ends with."""
-    where = f"{VARIABLE}" if not (data / FILE_NAME).exists() else f"{data / FILE_NAME}"
-    return (
-        f"Not in it: the cluster's secret ({where}). Keep it as safely, in another place: without it the settings of "
-        "agents made over the API cannot be opened.\n"
-    )
-
-
-def secret_needed(data: Path) -> str:
-    """Return the sentence that a restored backup is given with."""
-    return (
-        f"Before a host starts on it, bring the cluster's secret: set {VARIABLE}, or put the file {FILE_NAME} into "
-        f"{data}. Without it the settings of agents made over the API have to be written again.\n"
-    )
-
-
-def secret(settings: Settings) -> Finding:
-    """Check that the cluster's secret is there, and is the one the data were last used with."""
-    if not is_there(settings.data):
-        return Finding("secret", "ok", f"made in {settings.data} at the first start")
-    try:
-        found = find(settings.data)
-    except StorageUnavailableError as error:
-        return Finding("secret", "fail", str(error), f"Set {VARIABLE}, or restore the file.")
-    if settings.store != EMBEDDED:
-        return _shared(found)
-    if (known := _last_used(settings.data)) is not None and known not in found.marks:
-        return Finding("secret", "fail", f"{found.mark} ({found.source}) is not {known}, which was used before", LOST)
-    return Finding("secret", "ok", f"{found.mark} ({found.source}), kept apart from backups")
-
-
-def _shared(found: ClusterSecret) -> Finding:
-    says = f"{found.mark} ({found.source})"
-    if found.source == VARIABLE:
-        return Finding("secret", "ok", f"{says}: every host needs the same")
-    return Finding("secret", "note", f"{says} is this host's alone", f"Several hosts need the same {VARIABLE}.")
-
-
-def _last_used(data: Path) -> str | None:
-    import apsw
-
-    from paddock.storage.sqlite.connection import open_reader
-
-    try:
-        connection = open_reader(data)
-    except apsw.Error:
-        return None
-    try:
-        row = connection.execute("select mark from cluster_secret").fetchone()
-    except apsw.Error:  # written by an older version
-        return None
-    finally:
-        connection.close()
-    return row[0] if row else None
-
-
-TABLES = "tables"
 PIECE = 1024 * 1024
 NEEDS_STORE = "Say which database, with --store postgresql://... or PADDOCK_STORE."
 
@@ -107,12 +45,13 @@ def migrate(settings: Settings, *, only_check: bool) -> int:
     return FAILED if "to come" in says or "empty" in says else 0
 
 
-def import_from(directory: Path, settings: Settings) -> int:
-    """Every row and installed plugin into the database, every file into the place for files; nothing there is taken
-    away."""
+def import_from(directory: Path, settings: Settings) -> None:
+    """Copy every row and installed plugin into the database, and every file to where files are kept."""
     _need_postgres(settings)
     if not has_database(directory):
-        raise CommandError(f"{directory} holds no data of a host.", exit_code=USAGE)
+        raise CommandError(
+            f"{directory} holds no data of a host. Name the data directory of the host to import.", exit_code=USAGE
+        )
     try:
         with DataDirectory.lock(directory):
             plugins, changed = sharing.brought_along(directory)
@@ -130,30 +69,25 @@ def import_from(directory: Path, settings: Settings) -> int:
     for plugin in changed:
         write(f"{plugin} was changed after it was installed, so it was not taken along; install it anew.\n")
     write(f"Everything of {directory} is in {settings.shown_store}.\n")
-    return 0
 
 
-def back_up_database(target: Path, settings: Settings) -> int:
-    """The database as it is at one moment and the bytes its rows name, wherever they are kept."""
+def back_up_database(target: Path, settings: Settings) -> Mapping[str, Any]:
+    """Copy the database as it is at one moment, and the bytes its rows name, wherever they are kept."""
     try:
-        manifest = backup.make(target, lambda whole: asyncio.run(_copy_out(whole, settings)))
+        return backup.make(target, lambda whole: asyncio.run(_copy_out(whole, settings)))
     except StorageUnavailableError as error:
         raise CommandError(f"Nothing was backed up: {with_advice(error)}") from error
-    write(f"Backed up {counted(len(manifest['files']), 'file')} in {target}.\n")
-    write(secret_apart(settings.data))
-    return 0
 
 
-def restore_database(source: Path, settings: Settings) -> int:
+def restore_database(source: Path, settings: Settings) -> str:
+    """Fill an empty database; return how much went where."""
     try:
-        with backup.unpacked(source, backup.ABOUT) as whole:
+        with backup.unpacked(source, ABOUT) as whole:
             written, files = asyncio.run(_copy_in(whole, settings))
     except StorageUnavailableError as error:
         raise CommandError(f"Nothing was restored: {with_advice(error)}") from error
     rows = counted(sum(written.values()), "row")
-    write(f"Restored {rows} and {counted(files, 'stored file')} in {settings.shown_store}.\n")
-    write(secret_needed(settings.data))
-    return 0
+    return f"{rows} and {counted(files, 'stored file')} in {settings.shown_store}"
 
 
 async def _copy_out(whole: Path, settings: Settings) -> None:

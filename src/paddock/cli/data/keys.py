@@ -1,23 +1,22 @@
-"""Make API keys. A key is shown once and never stored; the store keeps its SHA-256 only.
+"""Make API keys and change secrets. A key is shown once and never stored; the store keeps its SHA-256 only.
 
 A running host is asked over HTTP, because it owns its data directory; without one the store is opened here.
 """
 
 import asyncio
 import os
-import sys
 import time
 from pathlib import Path
-from urllib.parse import quote
+from typing import get_args
 
-from paddock.cli.client import HostClient, RefusedError
-from paddock.cli.hosting import presence
-from paddock.cli.output import USAGE, CommandError, command, write
-from paddock.host.people.api_keys import new_key
-from paddock.host.people.principals import DEV
+from paddock.cli import presence
+from paddock.cli.client import HostClient, RefusedError, at
+from paddock.cli.output import USAGE, CommandError, command, note, write
+from paddock.host.people.principals import DEV, new_key
 from paddock.ports import ApiKeyRow, Store
+from paddock.ports.definitions import PersonRole
 from paddock.rules.errors import StorageUnavailableError
-from paddock.settings import EMBEDDED, Settings
+from paddock.settings import Settings
 from paddock.storage.chosen import store_at
 from paddock.storage.files import cluster_secret
 from paddock.storage.files.lock import DataDirectory, DataDirectoryInUseError
@@ -26,44 +25,32 @@ from paddock.storage.files.signing_keys import rotate
 MAX_NAME = 128
 
 
-def create(
-    *,
-    workspace: str,
-    user: str,
-    role: str,
-    data: Path | None,
-    store: str = EMBEDDED,
-    keyless: bool = True,
-    if_none: bool = False,
-) -> int:
-    """Print a new key on standard output, and what it is on standard error. `keyless`: none was needed before;
-    `if_none`: make it only if there is none yet."""
+def create(settings: Settings, *, workspace: str, user: str, role: str, if_none: bool) -> None:
+    """Print a new key on standard output, and what it is on standard error. `if_none`: only if there is no key yet."""
     _check(workspace, user, role)
-    directory = presence.data_directory(data).absolute()
-    presence.check_possible(directory)
+    presence.check_possible(settings.data)
     try:
-        key, first = _create_directly(store, directory, workspace, user, role, if_none=if_none)
+        key, first = _create_directly(settings, workspace, user, role, if_none=if_none)
     except DataDirectoryInUseError as error:
-        host = presence.find(directory)
+        host = presence.find(settings.data)
         if host is None:
             raise CommandError(f"{error}, but it has not said how to reach it. Try again in a moment.") from error
         first = _lets_in_without_a_key(HostClient(host.url))
-        wanted = first or not if_none
-        key = _create_through(HostClient(host.url, host.token), workspace, user, role) if wanted else None
+        key = None
+        if first or not if_none:
+            body = {"workspace": workspace, "user": user, "role": role}
+            key = str(HostClient(host.url, host.token).call("POST", at("api-keys"), body)["key"])
     if key is None:
-        sys.stderr.write("There is a key already; none was made.\n")
-        return 0
-    sys.stderr.write(
-        f"A key for user {user} in workspace {workspace} with role {role}. It is shown only now; keep it safe.\n"
-    )
-    if first and keyless:
-        sys.stderr.write(_what_changes(workspace, user, data))
-    write(key + "\n")
-    return 0
+        note("There is a key already; none was made.")
+        return
+    note(f"A key for user {user} in workspace {workspace} with role {role}. It is shown only now; keep it safe.")
+    if first and not settings.takes_tokens:
+        note(_what_changes(workspace, user, presence.data_flag(settings.data)))
+    write(f"{key}\n")
 
 
 def _what_changes(workspace: str, user: str, data: Path | None) -> str:
-    changes = "This is the first key: from now on everybody needs one.\n"
+    changes = "This is the first key: from now on everybody needs one."
     if (workspace, user) == (DEV.workspace_id, DEV.user_id):
         return changes
     if workspace == DEV.workspace_id:
@@ -72,50 +59,19 @@ def _what_changes(workspace: str, user: str, data: Path | None) -> str:
     else:
         how = f"for a key to it: {command(f'keys create --user {DEV.user_id}', data=data)}"
     belongs = f"belongs to user {DEV.user_id} of workspace {DEV.workspace_id}"
-    return f"{changes}What was said without a key {belongs}; {how}\n"
+    return f"{changes}\nWhat was said without a key {belongs}; {how}"
 
 
-def show(host: HostClient) -> int:
-    """Every key of the workspace, one a line; revoked ones too."""
-    for row in host.call("GET", "/api/v1/api-keys")["keys"]:
-        state = f"revoked {row['revokedAt']}" if "revokedAt" in row else "in force"
-        write(f"{row['keyId']}  {row['workspace']}/{row['user']}  {row['role']}  made {row['createdAt']}  {state}\n")
-    return 0
-
-
-def revoke(host: HostClient, key_id: str) -> int:
-    host.call("DELETE", f"/api/v1/api-keys/{quote(key_id, safe='')}")
-    write(f"Nobody is let in with the key {key_id} any more.\n")
-    return 0
-
-
-def take_over(host: HostClient, user: str) -> int:
-    """Hand over what `dev` has, part by part; 1 when conversations stay because something goes on in them."""
-    taken = 0
-    while True:
-        part = host.call("POST", "/api/v1/take-over", {"user": user})
-        taken += part["conversations"]
-        if not part["left"] or not part["conversations"]:
-            break
-    write(f"{taken} conversations of {DEV.user_id} are {user}'s now.\n")
-    if part["left"]:
-        sys.stderr.write(
-            f"{part['left']} stay {DEV.user_id}'s, because something goes on in them. Stop it or wait, and try again.\n"
-        )
-    return 1 if part["left"] else 0
-
-
-def rotate_signing(settings: Settings) -> int:
-    """Running hosts notice within seconds; nothing has to be restarted."""
+def rotate_signing(settings: Settings) -> None:
+    """Make a new key. Running hosts notice within seconds; nothing has to be restarted."""
     try:
         made = _rotated(settings)
     except StorageUnavailableError as error:
         raise CommandError(str(error)) from error
     write(f"Addresses are signed with the key {made} from now on; the one before counts for another hour.\n")
-    return 0
 
 
-def rotate_secret(settings: Settings) -> int:
+def rotate_secret(settings: Settings) -> None:
     """Make a new secret in the data directory; what the environment says is changed where it is set."""
     if os.environ.get(cluster_secret.VARIABLE):
         raise CommandError(
@@ -123,14 +79,13 @@ def rotate_secret(settings: Settings) -> int:
             "when all have been started again to `new,old`: the first is used, the others are for reading."
         )
     try:
-        made = cluster_secret.rotate(settings.data.absolute())
+        made = cluster_secret.rotate(settings.data)
     except StorageUnavailableError as error:
         raise CommandError(str(error)) from error
     write(f"The cluster's secret is {made.mark} from the next start on; those before it are kept for reading.\n")
-    return 0
 
 
-def adopt_secret(settings: Settings) -> int:
+def adopt_secret(settings: Settings) -> None:
     """Take the secret that is set here for that of the database, when the one before is lost."""
     try:
         known, mark = asyncio.run(_adopted(settings))
@@ -141,13 +96,11 @@ def adopt_secret(settings: Settings) -> int:
     write(f"The cluster's secret is {mark}" + (f", and was {known}.\n" if known not in (None, mark) else ".\n"))
     if known not in (None, mark):
         write("Settings of agents that were made over the API and sealed with that one have to be written again.\n")
-    return 0
 
 
 async def _adopted(settings: Settings) -> tuple[str | None, str]:
-    data = settings.data.absolute()
-    with DataDirectory.lock(data):
-        secret, store = cluster_secret.find(data), store_at(settings.store, data)
+    with DataDirectory.lock(settings.data):
+        secret, store = cluster_secret.find(settings.data), store_at(settings.store, settings.data)
         await store.open()
         try:
             known = await store.secret_mark()
@@ -158,7 +111,7 @@ async def _adopted(settings: Settings) -> tuple[str | None, str]:
 
 
 def _check(workspace: str, user: str, role: str) -> None:
-    if role not in {"user", "admin"}:
+    if role not in get_args(PersonRole):
         raise CommandError(f"role = {role} (from --role) is not allowed: it must be user or admin.", exit_code=USAGE)
     for name, value in (("workspace", workspace), ("user", user)):
         if not 0 < len(value) <= MAX_NAME or not value.isprintable() or value != value.strip():
@@ -168,26 +121,21 @@ def _check(workspace: str, user: str, role: str) -> None:
             )
 
 
-def _create_through(host: HostClient, workspace: str, user: str, role: str) -> str:
-    body = {"workspace": workspace, "user": user, "role": role}
-    return str(host.call("POST", "/api/v1/api-keys", body)["key"])
-
-
 def _lets_in_without_a_key(host: HostClient) -> bool:
     try:
-        host.call("GET", "/api/v1/users/me")
+        host.call("GET", at("users", "me"))
     except RefusedError:
         return False
     return True
 
 
 def _create_directly(
-    address: str, data: Path, workspace: str, user: str, role: str, *, if_none: bool
+    settings: Settings, workspace: str, user: str, role: str, *, if_none: bool
 ) -> tuple[str | None, bool]:
-    """The key, None if it was not to be made, and whether it is the first."""
+    """Return the key, None if it was not to be made, and whether it is the first."""
     key, row = new_key(workspace, user, "admin" if role == "admin" else "user")
-    with DataDirectory.lock(data):
-        first = asyncio.run(_added_first(store_at(address, data), row, if_none=if_none))
+    with DataDirectory.lock(settings.data):
+        first = asyncio.run(_added_first(store_at(settings.store, settings.data), row, if_none=if_none))
     return key if first or not if_none else None, first
 
 

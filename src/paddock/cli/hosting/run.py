@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from paddock.agent_program import load_program
+from paddock.cli import presence
 from paddock.cli.chatting.answers import colours_wanted
 from paddock.cli.chatting.chat import Chat, converse, one_message
-from paddock.cli.client import connect
-from paddock.cli.hosting import presence
+from paddock.cli.client import at, connect
 from paddock.cli.output import USAGE, CommandError, as_sentence, command
 from paddock.confinement.private import private_directory, private_file
 from paddock.host.agents.file import AgentsFileError
@@ -32,7 +32,7 @@ IN_USE = "is in use"
 """What `serve` says of a port that somebody else has."""
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
-CHILD = "import sys; from paddock.cli.hosting.run import serve_while_watched; serve_while_watched(sys.argv[1:])"
+CHILD = "import sys; from paddock.cli.main import serve_while_watched; serve_while_watched(sys.argv[1:])"
 
 
 def run(file: Path, settings: Settings, message: str | None, *, new: bool) -> int:
@@ -72,7 +72,7 @@ def _serve(settings: Settings) -> None:
 def _why_the_old(data: Path) -> str:
     """Return why the file, as it is saved now, is not what answers."""
     with suppress(CommandError):  # a host that went away is told by the turn itself
-        problem = connect(None, data).call("GET", "/api/v1/agents").get("problem")
+        problem = connect(None, data).call("GET", at("agents")).get("problem")
         return f"the old version still answers: {problem}" if problem else ""
     return ""
 
@@ -227,18 +227,3 @@ def _stop(child: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait(STOP_SECONDS)
-
-
-def serve_while_watched(flags: list[str]) -> None:
-    """The host's own process: it ends when whoever started it is gone."""
-
-    def watch() -> None:
-        while os.read(0, 4096):  # not through sys.stdin: its lock must be free when Python leaves
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True).start()
-    from paddock.cli.main import main
-
-    sys.argv = ["paddock", "serve", *flags]
-    main()

@@ -9,15 +9,14 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 import structlog
 import uvicorn
 
-from paddock.host.runs.endpoints import RunEndpoints
+from paddock.host.runs.surroundings import RunEndpoints
 from paddock.http_api.edge.bounds import Crowd
-from paddock.http_api.edge.connection import Connection, Way
+from paddock.http_api.edge.connection import served
 from paddock.http_api.mcp.door import McpDoor
 
 FOLDER, NAME = "run", "mcp.sock"
@@ -30,8 +29,8 @@ UNFINISHED_BYTES = 64 * 1024 * 1024
 log = structlog.get_logger(__name__)
 
 
-class _Server(uvicorn.Server):
-    """uvicorn that leaves the process's signals alone."""
+class Server(uvicorn.Server):
+    """uvicorn without its own signal handling: the host decides when to stop, and stops before its doors do."""
 
     def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
         super().__init__(config)
@@ -54,7 +53,7 @@ async def run_socket(door: McpDoor, endpoints: RunEndpoints, data: Path) -> Asyn
     folder.chmod(0o700)
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # through its number the path is short enough for a socket
     started = asyncio.Event()
-    server = _Server(_config(door, f"/proc/self/fd/{opened}/{NAME}"), started.set)
+    server = Server(_config(door, f"/proc/self/fd/{opened}/{NAME}"), started.set)
     serving = asyncio.create_task(server.serve())
     try:
         if await _began(serving, started):
@@ -80,23 +79,7 @@ async def _began(serving: "asyncio.Task[None]", started: asyncio.Event) -> bool:
     return False
 
 
-def _no_short_way(_method: bytes, _path: bytes) -> Way | None:
-    return None
-
-
 def _config(door: McpDoor, path: str) -> uvicorn.Config:
     """Connections are watched like those of every other client: programs in a sandbox are strangers too."""
     crowd = Crowd(CONNECTIONS, UNFINISHED_BYTES)
-    return uvicorn.Config(
-        door,
-        uds=path,
-        loop="none",
-        http=partial(Connection, find_way=_no_short_way, crowd=crowd),  # pyright: ignore[reportArgumentType]
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=STOP_SECONDS,
-    )
+    return served(door, crowd, uds=path, ws="none", timeout_graceful_shutdown=STOP_SECONDS)

@@ -11,7 +11,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -24,15 +24,15 @@ import uvloop
 from starlette.types import ASGIApp
 
 from paddock import compose
-from paddock.cli.hosting import logs, presence
+from paddock.cli import presence
+from paddock.cli.hosting import logs
 from paddock.cli.hosting.process import hanging, use_large_pages
-from paddock.cli.hosting.run_socket import run_socket
+from paddock.cli.hosting.run_socket import Server, run_socket
 from paddock.cli.output import USAGE, CommandError, as_sentence, command, with_advice
 from paddock.host.agents.file import AgentsFileError
 from paddock.host.platforms.platforms import PlatformError
-from paddock.http_api.edge.app import ShortWay
 from paddock.http_api.edge.bounds import Crowd
-from paddock.http_api.edge.connection import Connection
+from paddock.http_api.edge.connection import served
 from paddock.models.loading import ModelSettingsError
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
@@ -141,7 +141,7 @@ def _refuse_strangers(settings: Settings) -> None:
     """Without a key everybody who reaches the port would be somebody: allowed on loopback only."""
     if settings.on_loopback or settings.takes_tokens or asyncio.run(_any_key(settings)):
         return
-    create = command("keys create --user NAME --role admin", data=_data_flag(settings.data))
+    create = command("keys create --user NAME --role admin", data=presence.data_flag(settings.data))
     raise CommandError(
         f"Listening on {settings.host} lets other machines in, and no API key exists yet. Create one first: {create}",
         exit_code=USAGE,
@@ -164,7 +164,9 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
         family, _, _, _, address = _resolve(host, port)
         listener = socket.socket(family, socket.SOCK_STREAM)
     except socket.gaierror as error:
-        raise CommandError(f"{host} is no address of this machine ({error.strerror}).", exit_code=USAGE) from error
+        raise CommandError(
+            f"{host} is no address of this machine ({error.strerror}). Choose another with --host.", exit_code=USAGE
+        ) from error
     with listener:
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -185,23 +187,7 @@ def _why_not(error: OSError, host: str, port: int) -> str:
         return f"Port {port} on {host} is in use. Stop what uses it, or choose another with --port (0: any free one)."
     if error.errno == errno.EACCES:
         return f"Port {port} needs rights this user does not have. Choose one above 1023 with --port."
-    return f"Cannot listen on {host}, port {port}: {error.strerror}."
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its own signal handling: the house decides when to stop, and must stop before the doors do."""
-
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_started = on_started
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        self._on_started()
+    return f"Cannot listen on {host}, port {port}: {error.strerror}. Choose another address with --host."
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
@@ -211,7 +197,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     _collect_rarely()
     stop = asyncio.Event()
     house.run_endpoints.address = house.run_endpoints.address or _reachable(url)
-    server = _Server(_uvicorn(house.app, _crowd(settings)), on_started=lambda: _say_ready(settings, url, house))
+    server = Server(_uvicorn(house.app, _crowd(settings)), on_started=lambda: _say_ready(settings, url, house))
     with _signals(stop, house.loop_watch), presence.announced(settings.data, url=_reachable(url), token=token):
         async with run_socket(house.run_door, house.run_endpoints, settings.data), house.running():
             serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -245,19 +231,12 @@ def _crowd(settings: Settings) -> Crowd:
 
 
 def _uvicorn(app: ASGIApp, crowd: Crowd) -> uvicorn.Config:
-    way = partial(Connection, find_way=app.find, crowd=crowd) if isinstance(app, ShortWay) else "httptools"
-    return uvicorn.Config(
-        app,  # pyright: ignore[reportArgumentType]
-        loop="none",
-        http=way,  # pyright: ignore[reportArgumentType]
-        ws=_web_socket,  # pyright: ignore[reportArgumentType]
+    return served(
+        app,
+        crowd,
+        ws=_web_socket,
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,  # who a caller is must not depend on a header anybody can send
-        server_header=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
@@ -331,7 +310,7 @@ def _say_ready(settings: Settings, url: str, house: compose.House) -> None:
     if settings.bus != EMBEDDED:
         _say(f"  bus   {settings.shown_bus}")
     _say(f"  models  {_named(house)}")
-    _say(f'  chat  {command("chat", data=_data_flag(settings.data))} "hello"')
+    _say(f'  chat  {command("chat", data=presence.data_flag(settings.data))} "hello"')
 
 
 def _named(house: compose.House) -> str:
@@ -340,11 +319,6 @@ def _named(house: compose.House) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     only = " (built in, needs no key)" if names == ["demo"] else ""
     return ", ".join(names[:NAMED]) + more + only
-
-
-def _data_flag(data: Path) -> Path | None:
-    """Return the `--data` that other commands need to find this directory from here."""
-    return None if data == Path(presence.DEFAULT_DATA).absolute() else data
 
 
 def _say(text: str) -> None:

@@ -18,7 +18,7 @@ import websockets
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as open_socket
 
-from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, HostClient, HostGoneError, RefusedError, connect
+from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, HostClient, HostGoneError, RefusedError, at, connect
 from paddock.cli.output import USAGE, CommandError, command, counted
 from paddock.cli.plugin_work.dev_cluster import DevCluster
 from paddock.cli.plugin_work.dev_relay import (
@@ -62,7 +62,7 @@ async def changed(directory: Path, before: Stamps) -> None:
         await asyncio.sleep(POLL_SECONDS)
 
 
-class LiveRuns:
+class RunsUnderWay:
     def __init__(self) -> None:
         self._runs: set[str] = set()
         self._idle = asyncio.Event()
@@ -110,14 +110,13 @@ FINISH_SECONDS = 30.0
 ON_SAVE = "it is tried again when you save"
 
 
-def dev(directory: Path, *, url: str | None, data: Path | None) -> int:
-    """Until Ctrl-C. The first contact must work; later ones are tried again."""
+def dev(directory: Path, *, url: str | None, data: Path | None) -> None:
+    """Work until Ctrl-C. The first contact must succeed; later ones are tried again."""
     _check(directory)
     work = DevSession(directory.resolve(), url, data)
     work.host().call("GET", "/readyz")
     with suppress(KeyboardInterrupt):
         asyncio.run(work.until_interrupted())
-    return 0
 
 
 def _check(directory: Path) -> None:
@@ -210,7 +209,7 @@ class DevSession:
                 await asyncio.sleep(0.1)  # the host has no event for this
             self._was_attached = True
             say(f"attached {', '.join(runners)} to {client.url}")
-            agents = await asyncio.to_thread(client.call, "GET", "/api/v1/agents")
+            agents = await asyncio.to_thread(client.call, "GET", at("agents"))
             say(self._how_to_chat(agents["agents"], runners))
 
     def _how_to_chat(self, agents: list[dict[str, Any]], runners: list[str]) -> str:
@@ -228,13 +227,13 @@ def _is_refusal(error: Exception) -> bool:
 
 
 def _attached_runners(plugin: Plugin, client: HostClient) -> list[str]:
-    listed: list[dict[str, Any]] = client.call("GET", "/api/v1/runners")["runners"]
+    listed: list[dict[str, Any]] = client.call("GET", at("runners"))["runners"]
     return [one["runnerId"] for one in listed if one["plugin"] == plugin.id and one["state"] == "attached"]
 
 
 async def _carry(plugin: Plugin, process: Process, socket: ClientConnection, stamps: Stamps, heard: Heard) -> bool:
     """Carry lines both ways until one side ends or a file is saved. False: the host went away and may come back."""
-    runs = LiveRuns()
+    runs = RunsUnderWay()
     saved = asyncio.create_task(_saved(plugin.directory, stamps, runs))
     to_the_plugin = asyncio.create_task(to_plugin(socket, process, lambda line: (heard(line), runs.heard(line))))
     to_the_host = asyncio.create_task(to_host(process, socket, runs.said))
@@ -252,7 +251,7 @@ async def _carry(plugin: Plugin, process: Process, socket: ClientConnection, sta
     return False
 
 
-async def _saved(directory: Path, stamps: Stamps, runs: LiveRuns) -> None:
+async def _saved(directory: Path, stamps: Stamps, runs: RunsUnderWay) -> None:
     """Return when a file was saved and the runs of that moment are over, or took too long."""
     await changed(directory, stamps)
     if runs:

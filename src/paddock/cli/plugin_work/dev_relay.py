@@ -107,7 +107,8 @@ async def _next_line(stream: asyncio.StreamReader) -> bytes:
         return await stream.readline()
     except ValueError as error:
         raise CommandError(
-            f"The plugin wrote a line over {FRAME_BYTES // 1024**2} MiB, more than a frame may hold."
+            f"The plugin wrote a line over {FRAME_BYTES // 1024**2} MiB, more than a frame may hold. "
+            "Have it send less at once."
         ) from error
 
 

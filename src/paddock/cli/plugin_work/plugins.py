@@ -1,29 +1,31 @@
-"""`paddock runner install`, `list`, `verify`, `refresh`, `remove`: what a person is told and asked."""
+"""`paddock runner install`, `list`, `verify` and `remove`: what a person is shown and asked."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import quote
 
-from paddock import settings
-from paddock.cli.client import connect
-from paddock.cli.hosting import presence
-from paddock.cli.output import FAILED, CommandError, command, want_yes, write
+from paddock.cli import presence
+from paddock.cli.output import FAILED, CommandError, command, note, want_yes, write
 from paddock.cli.plugin_work import sharing
+from paddock.rules.agents.addresses import is_postgres
 from paddock.runners.installed.plugins import Level
 from paddock.runners.packages import Installed, InstalledPlugins, Package, PackageError, plain_words, read_package
 from paddock.runners.processes.isolation import active_level
+from paddock.settings import Settings
 
 
-def install(source: Path, *, data: Path | None, yes: bool, replace: bool) -> int:
+def install(source: Path, settings: Settings, *, yes: bool, replace: bool) -> None:
     """Show what the package is and asks for, and install it only after a yes."""
     package = _read(source)
-    plugins = _installed(data)
-    presence.check_possible(presence.data_directory(data))
-    _check_free(plugins, package.about.id, replace=replace)
-    cluster = sharing.store_of(data)
-    sharing.check_free(cluster, package, replace=replace)
-    _say(_description(package, plugins.get(package.about.id), _host(data)))
+    plugins = InstalledPlugins(settings.data)
+    presence.check_possible(settings.data)
+    try:
+        plugins.check_free(package.about.id, replace=replace)  # before anybody reads about it
+    except PackageError as error:
+        raise CommandError(str(error)) from error
+    shared = is_postgres(settings.store)
+    if shared and not replace:
+        sharing.check_free(settings.store, package)
+    _say(_description(package, plugins.get(package.about.id), settings))
     if not yes:
         want_yes(
             "Install it?",
@@ -35,75 +37,50 @@ def install(source: Path, *, data: Path | None, yes: bool, replace: bool) -> int
     except (PackageError, OSError) as error:
         raise CommandError(str(error)) from error
     _say(f"Installed {entry.plugin} {entry.version}.")
-    if cluster is not None:
-        sharing.share(cluster, package)
+    if shared:
+        sharing.share(settings.store, package)
         _say("All hosts on the same store take it up within seconds.")
-    elif _served(data):
+    elif presence.find(settings.data) is not None:
         _say("The running host takes it up within seconds.")
-    return 0
 
 
-def list_installed(data: Path | None) -> int:
-    plugins = _installed(data)
+def list_installed(settings: Settings) -> None:
+    plugins = InstalledPlugins(settings.data)
     entries = _entries(plugins)
     if not entries:
-        _say(f"No plugins are installed. Install one with: {command('runner install PATH', data=data)}")
-    host_level = _host(data).isolation
+        install_one = command("runner install PATH", data=presence.data_flag(settings.data))
+        _say(f"No plugins are installed. Install one with: {install_one}")
     for entry in entries:
         _say(f"{entry.plugin}  {entry.version}  {'ok' if not plugins.problem(entry) else 'CHANGED'}")
         _say(f"  sha256  {entry.sha256}")
         _say(f"  may     {'; '.join(plain_words(entry.asked, network=entry.network)) or 'nothing beyond answering'}")
-        _say(f"  runs    {_level_words(_stronger(entry.isolation, host_level), network=entry.network)}")
-    return 0
+        _say(f"  runs    {_level_words(_stronger(entry.isolation, settings.isolation), network=entry.network)}")
 
 
-def verify(data: Path | None) -> int:
+def verify(settings: Settings) -> int:
     """Check every installed tree against what was agreed to; 1 when one of them must not be loaded."""
-    plugins = _installed(data)
+    plugins = InstalledPlugins(settings.data)
     entries = _entries(plugins)
     problems = [problem for entry in entries if (problem := plugins.problem(entry))]
     for problem in problems:
-        sys.stderr.write(problem + "\n")
+        note(problem)
     _say(f"{len(entries) - len(problems)} of {len(entries)} installed plugins are as they were agreed to.")
     return FAILED if problems else 0
 
 
-def refresh(plugin: str, *, url: str | None, data: Path | None) -> int:
-    """Ask the host to read a plugin's manifests again; 1 when it offers nothing."""
-    author, _, name = plugin.partition("/")
-    if not author or not name or "/" in name:
-        raise CommandError(f"{plugin!r} names no plugin: say author/name, as {command('runner list', data=data)} does.")
-    path = f"/api/v1/runners/{quote(author, safe='')}/{quote(name, safe='')}/refresh"
-    listed = connect(url, data).call("POST", path)["runners"]
-    offered = [runner["runnerId"] for runner in listed if "manifest" in runner]
-    for runner_id in offered:
-        _say(runner_id)
-    if offered:
-        return 0
-    sys.stderr.write(listed[0].get("detail") or f"{plugin} did not say what it offers; the host's log tells why.")
-    sys.stderr.write("\n")
-    return FAILED
-
-
-def remove(plugin: str, data: Path | None) -> int:
-    cluster = sharing.store_of(data)
-    shared = cluster is not None and sharing.withdraw(cluster, plugin)
+def remove(plugin: str, settings: Settings) -> None:
+    shared = is_postgres(settings.store) and sharing.withdraw(settings.store, plugin)
     try:
-        entry = _installed(data).remove(plugin)
-        _say(f"Removed {entry.plugin} {entry.version}. What it kept in its storage stays.")
+        entry = InstalledPlugins(settings.data).remove(plugin)
+        plugin = f"{entry.plugin} {entry.version}"
     except (PackageError, ValueError, OSError) as error:
         if not shared:  # else a host that serves this directory may have been quicker, or it never had it
             raise CommandError(str(error)) from error
-        _say(f"Removed {plugin}. What it kept in its storage stays.")
+    _say(f"Removed {plugin}. What it kept in its storage stays.")
     if shared:
         _say("All hosts on the same store send it no new runs from now on; those under way may finish.")
-    elif _served(data):
+    elif presence.find(settings.data) is not None:
         _say("The running host sends it no new runs from now on; those under way may finish.")
-    return 0
-
-
-def _served(data: Path | None) -> bool:
-    return presence.find(presence.data_directory(data)) is not None
 
 
 def _read(source: Path) -> Package:
@@ -111,22 +88,6 @@ def _read(source: Path) -> Package:
         return read_package(source)
     except PackageError as error:
         raise CommandError(str(error)) from error
-
-
-def _installed(data: Path | None) -> InstalledPlugins:
-    return InstalledPlugins(presence.data_directory(data).absolute())
-
-
-def _check_free(plugins: InstalledPlugins, plugin: str, *, replace: bool) -> None:
-    """Nobody is shown what would replace something that may not be replaced."""
-    try:
-        plugins.check_free(plugin, replace=replace)
-    except PackageError as error:
-        raise CommandError(str(error)) from error
-
-
-def _host(data: Path | None) -> settings.Settings:
-    return settings.load({"data": data})
 
 
 def _stronger(one: Level, other: Level) -> Level:
@@ -155,8 +116,8 @@ def _entries(plugins: InstalledPlugins) -> list[Installed]:
         raise CommandError(str(error)) from error
 
 
-def _description(package: Package, present: Installed | None, host: settings.Settings) -> str:
-    """Describe a package to the person who decides. Its own words take one line each and cannot paint over ours."""
+def _description(package: Package, present: Installed | None, host: Settings) -> str:
+    """Describe a package to the person who decides. Its own texts take one line each, without control characters."""
     about = package.about
     level = _stronger(about.isolation, host.isolation)
     wants = plain_words(about.ceiling, network=about.network)

@@ -96,10 +96,10 @@ agents:
 """
 
 
-def new(name: str, *, author: str | None, directory: Path | None = None) -> int:
+def new(name: str, *, author: str | None) -> None:
     """Write the plugin into ./NAME, which must not exist yet."""
     plugin = _plugin_id(author or _user_name(), name)
-    target = (directory or Path.cwd()) / plugin.name
+    target = Path.cwd() / plugin.name
     if target.exists():
         raise CommandError(f"{target} exists already. Choose another name, or remove it first.", exit_code=USAGE)
     for file, text in files(plugin).items():
@@ -109,7 +109,6 @@ def new(name: str, *, author: str | None, directory: Path | None = None) -> int:
     write(f"Wrote the plugin {plugin} to {target}\n")
     write(f"  test  {shlex.quote(sys.executable)} {plugin.name}/test_runner.py\n")
     write(f"  try   {program()} runner dev {plugin.name}\n")
-    return 0
 
 
 def files(plugin: PluginId) -> dict[str, str]:

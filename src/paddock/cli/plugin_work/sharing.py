@@ -7,9 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from paddock import settings
 from paddock.cli.output import CommandError
-from paddock.rules.agents.addresses import is_postgres
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow, PluginRow
 from paddock.runners.packages import InstalledPlugins, Package
@@ -22,16 +20,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-def store_of(data: Path | None) -> str | None:
-    """The address of the store that hosts share; None when this one's is its own."""
-    address = settings.load({"data": data}).store
-    return address if is_postgres(address) else None
-
-
-def check_free(address: str | None, package: Package, *, replace: bool) -> None:
-    """Raises CommandError when all hosts have another of that name, which is not to be replaced."""
-    if address is None or replace:
-        return
+def check_free(address: str, package: Package) -> None:
+    """Raises CommandError when all hosts have another plugin of that name."""
     known = _ask(address, lambda store: store.shared_plugins()).get(package.about.id)
     if known is not None and known != package.contents.sha256:
         raise CommandError(

@@ -1,1 +1,4 @@
-"""Agents: definitions from files, programs and the API, their health and their secrets. No agent runs here."""
+"""Agents of this host: their definitions from the agents file, a program or the API, their health, files and secrets.
+
+A new run looks up its agent in `agents.py`. Nothing here runs an agent or knows a model.
+"""

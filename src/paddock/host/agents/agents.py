@@ -1,4 +1,4 @@
-"""The agents of this host: named bindings of a runner, its config and its policies."""
+"""Agents in force on this host: named bindings of a runner, its config and its policies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 from paddock.rules.access.permissions import BindingPolicy
-from paddock.rules.run.context import NO_EXTRAS, AgentExtras
-from paddock.rules.run.events import MESSAGE, answering, answers
+from paddock.rules.agents.resources import NO_EXTRAS, AgentExtras, answering, answers
+from paddock.rules.log.payloads import MESSAGE
 from paddock.rules.session import messages
 
 NONE_OFFERED: Mapping[str, str] = {}
 MAX_WORKSPACES = 1024
+"""Workspaces whose agents are remembered; the others are put together again when needed."""
 MAX_EVENT_TYPES = 1024
-"""Workspaces remembered at once; the others are put together again when they speak."""
 MESSAGES_ONLY = (MESSAGE,)
 
 RunnerNames = Callable[[str], Mapping[str, str]]
-"""The runners a workspace may address by their own names, name to runner id: the same mapping until it changes."""
+"""Returns the runners that a workspace may address by name, name to runner id: the same mapping until it changes."""
 
 Origin = Literal["built-in", "file", "api", "runner"]
-"""Who says that there is this agent: nobody, the agents file, the API, or the runner's own name."""
+"""Where an agent is defined; `runner` is an agent made from a runner's own name."""
 
 
 def no_runner_names(_workspace: str) -> Mapping[str, str]:
@@ -45,27 +45,27 @@ class AgentBinding:
     """The least isolation its runner must have."""
     origin: Origin = "file"
     base: Path | None = None
-    """Where relative files of its settings lie; None when its settings may name no files."""
+    """The directory of relative paths in its settings; None when its settings may name no files."""
     defined: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """As it was written down; its config may hold secrets."""
+    """The definition as written; its config may hold secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class _InForce:
-    """The agents of one workspace, until what is offered to it changes."""
+    """The agents of one workspace, valid until its runners change."""
 
     offers: Mapping[str, str]
     bindings: Mapping[str, AgentBinding]
     for_session: messages.Agents
     answering: dict[tuple[str, str | None], str] = field(default_factory=dict[tuple[str, str | None], str])
-    """Who answers an event of a type that is addressed to somebody or nobody, as far as it was asked."""
+    """The agents that answer events, by event type and addressed agent: a cache."""
 
 
 class Agents:
-    """The agents in force now: those the file names, those of the API, and runners addressed by their own name.
+    """The agents in force now: from the agents file, from the API, and runners addressed by their own name.
 
-    `offers` gives the last for a workspace, name to runner id, as a new mapping whenever it changes. A name in the
-    file wins, then one of the API. What is in force changes whole: whoever holds a binding keeps what it says.
+    A name in the file wins over one of the API, and that over a runner's. Bindings never change: a caller that holds
+    one keeps the old settings when the agent is changed.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Agents:
     ) -> None:
         self.default_agent_id = default_agent_id
         self.problem: str | None = None
-        """Why the agents file, as it is now, is not in force."""
+        """Why the present content of the agents file is not in force."""
         self._named = {binding.agent_id: binding for binding in bindings}
         self._stored: dict[str, dict[str, AgentBinding]] = {}
         self._max_queue = max_queue
@@ -92,7 +92,6 @@ class Agents:
         return self._of(workspace).bindings.get(agent_id)
 
     def label_of(self, agent_id: str, workspace: str) -> str | None:
-        """The name people know an agent by."""
         binding = self.get(agent_id, workspace)
         return binding.label if binding is not None else None
 
@@ -100,11 +99,11 @@ class Agents:
         return list(self._of(workspace).bindings.values())
 
     def for_session(self, workspace: str) -> messages.Agents:
-        """Summarise the agents for the session machine, as one value."""
+        """The agents of a workspace as one value for the session machine."""
         return self._of(workspace).for_session
 
     def answering(self, event_type: str, workspace: str, addressed: str | None = None) -> str:
-        """The one agent that answers such an event. Raises HostError."""
+        """The one agent that answers events of this type. Raises HostError."""
         known = self._of(workspace)
         if (event_type, addressed) not in known.answering:
             if len(known.answering) >= MAX_EVENT_TYPES:
@@ -113,24 +112,24 @@ class Agents:
         return known.answering[event_type, addressed]
 
     def in_force(self, workspace: str) -> object:
-        """The very same object until an agent of the workspace changes, or what its runners offer."""
+        """An object that is replaced when the agents of a workspace change: compare by identity."""
         return self._of(workspace)
 
     def _look_up(self, event_type: str, bindings: Mapping[str, AgentBinding], addressed: str | None) -> str:
         asked = bindings.values() if addressed is None else [bindings[addressed]] if addressed in bindings else []
         return answering(event_type, {binding.agent_id: binding.events for binding in asked}, addressed)
 
-    # --- what changes them
+    # --- changes
 
     def replace(self, bindings: Sequence[AgentBinding], default_agent_id: str | None) -> None:
-        """The file was changed: these are its agents from now on. Those that stayed as they were stay the same."""
+        """Replace the agents of the file; bindings that did not change stay the same objects."""
         kept = self._named
         self._named = {one.agent_id: one if kept.get(one.agent_id) != one else kept[one.agent_id] for one in bindings}
         self.default_agent_id = default_agent_id
         self._in_force.clear()
 
     def store(self, workspace: str, binding: AgentBinding) -> None:
-        """An agent of the API was made or changed."""
+        """Put an agent of the API in force."""
         self._stored.setdefault(workspace, {})[binding.agent_id] = binding
         self._in_force.pop(workspace, None)
 
@@ -139,7 +138,7 @@ class Agents:
         self._in_force.pop(workspace, None)
 
     def keep_stored(self, there: set[tuple[str, str]]) -> None:
-        """Forget agents of the API that somebody else took away; `there` are the workspaces and names of the rest."""
+        """Remove the agents of the API that are not among these pairs of workspace and name."""
         for workspace, known in self._stored.items():
             for agent_id in [name for name in known if (workspace, name) not in there]:
                 self.remove(workspace, agent_id)
@@ -148,7 +147,7 @@ class Agents:
         return agent_id in self._named
 
     def named_runners(self) -> set[str]:
-        """The runners of the agents that are in the file."""
+        """The runners of the agents in the file."""
         return {binding.runner_id for binding in self._named.values()}
 
     def stored(self, workspace: str) -> Mapping[str, AgentBinding]:

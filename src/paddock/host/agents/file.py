@@ -1,5 +1,6 @@
-"""`agents.yaml`: which agents there are. What is wrong with it is said in one sentence that names the line."""
+"""The agents file `agents.yaml`. An error in it is one sentence that names the line."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,11 +33,11 @@ WORK = "working_directory"
 
 
 class AgentsFileError(Exception):
-    """The file cannot be used; the text says where and why."""
+    """The agents file cannot be used; the text says where and why."""
 
 
 class AgentsFile(BaseModel):
-    """The whole file."""
+    """The whole agents file."""
 
     model_config = ConfigDict(extra="forbid", title="agents.yaml")
     default_agent: str | None = Field(
@@ -67,11 +68,9 @@ class AgentsFile(BaseModel):
 
 
 SHAPES = {1: AgentsFile, 3: AgentShape}
-"""Which keys may stand how deep in the file, under `agents`."""
+"""The shapes under `agents`, by their depth in the file."""
 OTHER_SHAPES: Mapping[str | int, type[BaseModel]] = {"models": ModelSpec, "mcp_servers": McpServerSpec}
-"""The same for what stands elsewhere."""
-
-
+"""The shapes under other keys."""
 NOTHING_NAMED = NamedResources()
 
 
@@ -85,7 +84,7 @@ class Defined:
 
 
 def load_agents(path: Path | None, *, max_queue: int = 100) -> Agents:
-    """Read `agents.yaml`; without one, the built-in agents answer."""
+    """Read `agents.yaml`; without a path, the built-in agents. Raises AgentsFileError."""
     return in_force(defined_in(path), max_queue)
 
 
@@ -97,7 +96,7 @@ def defined_in(path: Path | None, files: AgentFiles | None = None) -> Defined:
 
 
 def read_file(path: Path, files: AgentFiles | None = None) -> Defined:
-    """Read the agents file anew; `files` remembers the files it names. Raises AgentsFileError."""
+    """Read the agents file; `files` keeps the files it names. Raises AgentsFileError."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -108,7 +107,7 @@ def read_file(path: Path, files: AgentFiles | None = None) -> Defined:
 
 
 def parse_agents(text: str, where: str, *, max_queue: int = 100) -> Agents:
-    """Agents from the text of a file. Raises AgentsFileError with one sentence that names the line."""
+    """Agents from the text of an agents file. Raises AgentsFileError."""
     return in_force(read_agents(text, where), max_queue)
 
 
@@ -154,7 +153,6 @@ def read_agents(
 def _files(
     read: AgentsFile, where: str, tree: yaml.Node | None, base: Path, files: AgentFiles
 ) -> dict[str, tuple[OfferedFile, ...]]:
-    """The files that each agent is given."""
     found: dict[str, tuple[OfferedFile, ...]] = {}
     for agent_id, agent in read.agents.items():
         try:
@@ -166,19 +164,19 @@ def _files(
 
 
 def _check_directories(read: AgentsFile, where: str, tree: yaml.Node | None, base: Path) -> None:
-    """Check that directories named for agents exist and are no links that an agent's program could have made."""
+    """Refuse a directory that does not exist, or that an agent's program may have replaced by a link."""
     named = {place: path for agent_id, agent in read.agents.items() for place, path in _directories(agent_id, agent)}
     written = [(base / Path(path).expanduser()).resolve() for place, path in named.items() if place[2] == WORK]
     for place, path in named.items():
         whole = (base / Path(path).expanduser()).absolute()
         problem = f"there is no directory {path!r}" if not whole.is_dir() else _link_problem(whole, written)
         if problem:
-            said = f"{'.'.join(map(str, place))} is wrong: {problem}"
-            raise AgentsFileError(f"{where}, line {_line_of(tree, place)}: {said}")
+            name = ".".join(map(str, place))
+            raise AgentsFileError(f"{where}, line {_line_of(tree, place)}: {name} is wrong: {problem}")
 
 
 def _directories(agent_id: str, agent: AgentShape) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The directories that an agent names, each with its place in the file."""
+    """The directories an agent names, each after its place in the file."""
     top = ("agents", agent_id)
     if agent.working_directory is not None:
         yield (*top, WORK), agent.working_directory
@@ -189,15 +187,14 @@ def _directories(agent_id: str, agent: AgentShape) -> Iterator[tuple[tuple[str |
 
 
 def _link_problem(path: Path, written: Sequence[Path]) -> str | None:
-    """Why a path is not to be believed: it goes through a link that the program of an agent may have made."""
     for link in _links(path):
         if any(link.is_relative_to(one) for one in written):
-            return f"{link} is a link in the working directory of an agent; name the directory that it leads to"
+            return f"{link} is a link in the working directory of an agent; name the directory it points to"
     return None
 
 
 def _links(path: Path) -> Iterator[Path]:
-    """The links that a path goes through, and those that they lead through, each by its real place."""
+    """The links a path goes through, and the links those go through, each by its real path."""
     real, rest = Path("/"), list(path.parts[1:])
     while rest:
         here = real / rest.pop(0)
@@ -218,7 +215,7 @@ def _default_problem(default: str, bindings: dict[str, AgentBinding]) -> str | N
 
 
 def _tree(text: str, where: str) -> yaml.Node | None:
-    """The file with its line numbers; a name that stands twice in one mapping is refused."""
+    """Parse the file with its line numbers. Raises AgentsFileError, also for a key that is written twice."""
     try:
         tree = cast("yaml.Node | None", yaml.compose(text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
     except yaml.YAMLError as error:
@@ -229,7 +226,7 @@ def _tree(text: str, where: str) -> yaml.Node | None:
             line: int = key.start_mark.line + 1
             if key.value in seen:
                 raise AgentsFileError(
-                    f"{where}, line {line}: {key.value} stands twice; first in line {seen[key.value]}"
+                    f"{where}, line {line}: {key.value} is written twice; first in line {seen[key.value]}"
                 )
             seen[key.value] = line
     return tree
@@ -246,7 +243,7 @@ def _mappings(node: yaml.Node | None) -> Iterator[yaml.MappingNode]:
 
 
 def _line_of(tree: yaml.Node | None, path: Sequence[str | int]) -> int:
-    """The line of the deepest part of the path that the file really has."""
+    """The line of the deepest part of the path that exists in the file."""
     node, line = tree, 1 if tree is None else tree.start_mark.line + 1
     for part in path:
         if isinstance(node, yaml.MappingNode):
@@ -261,3 +258,9 @@ def _line_of(tree: yaml.Node | None, path: Sequence[str | int]) -> int:
         else:
             break
     return line
+
+
+def agents_schema() -> str:
+    """The agents file as a JSON schema for editors; docs/agents.schema.json is this text."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **AgentsFile.model_json_schema()}
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -1,25 +1,26 @@
-"""Files that came with agents' settings: read when the agents file is, kept by content, readable by whoever was granted
-them. A file that changes is another file: runs that have begun go on reading the one they were given.
+"""Files that agents are given in their settings: read with the agents file and kept under a digest of their content.
+
+Runs read them by grant. A changed file gets a new id, so running runs go on reading the old content.
 """
 
 from collections import OrderedDict
 from hashlib import sha256
 from pathlib import Path
 
-from paddock.host.calls.artifacts import RawContent, RawReader
-from paddock.host.calls.content_types import HEAD_BYTES, content_type
+from paddock.ports.artifacts import RawContent, RawReader
 from paddock.rules.access.permissions import Grant
 from paddock.rules.agents.resources import OfferedFile
+from paddock.rules.content_types import HEAD_BYTES, content_type
 from paddock_sdk.protocol.artifacts import ArtifactMetadata
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_KEPT_BYTES = 64 * 1024 * 1024
-"""Of all files together; beyond it, what was read longest ago is forgotten."""
+"""For all files together; beyond it the oldest are dropped."""
 CLAIMS = {".md": "text/markdown", ".csv": "text/csv", ".json": "application/json", ".yaml": "application/yaml"}
 
 
 def first_of(*readers: RawReader) -> RawReader:
-    """Look an id up in several readers and return the first hit."""
+    """A reader that asks several readers in turn."""
 
     async def read(grant: Grant, file_id: str) -> RawContent | None:
         for reader in readers:
@@ -55,7 +56,7 @@ class AgentFiles:
         return known
 
     async def raw(self, grant: Grant, file_id: str) -> RawContent | None:
-        """The file under this id, if the run was given it: what `artifacts.*` answers with."""
+        """The file under this id if the run was granted it, for `artifacts.*`."""
         kept = self._kept.get(file_id) if file_id in grant.files else None
         if kept is None:
             return None

@@ -1,6 +1,6 @@
-"""Fields of an agent, for the agents file and the API alike: one shape, checked in one place.
+"""The definition of an agent, as written in the agents file and sent to the API, and its validation.
 
-Each field says what it is for: the reference in the guide and the JSON schema for editors are made from here.
+The descriptions of the fields become the reference in the guide and the JSON schema for editors.
 """
 
 import re
@@ -13,12 +13,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic_core import ErrorDetails
 
 from paddock.host.agents.agents import MESSAGES_ONLY, AgentBinding, Origin
-from paddock.rules.access.permissions import STATE_SCOPES, BindingPolicy
-from paddock.rules.agents.resources import Choice, OfferedFile
-from paddock.rules.run.context import AgentExtras
+from paddock.ports.runners import IsolationLevel
+from paddock.rules.access.permissions import USUAL_SCOPES, BindingPolicy
+from paddock.rules.agents.resources import AgentExtras, Choice, OfferedFile
 from paddock_sdk.causes import complaint_of
 from paddock_sdk.protocol.ids import RunnerId
-from paddock_sdk.protocol.manifest import KnowledgeOperation, ModelOperation, ToolOperation
+from paddock_sdk.protocol.manifest import (
+    ArtifactOperation,
+    HistoryScope,
+    KnowledgeOperation,
+    ModelOperation,
+    StorageArea,
+    ToolOperation,
+)
+from paddock_sdk.protocol.results import STATE_SCOPES
 
 NAME = re.compile(r"\w[\w.-]{0,63}")
 EVENT_TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*(\.\*)?|\*")
@@ -31,8 +39,8 @@ MODELS, TOOLS, KNOWLEDGE = get_args(ModelOperation), get_args(ToolOperation), ge
 
 
 def _chosen(operations: tuple[str, ...], *words: str) -> BeforeValidator:
-    """A choice of resources: a word, a list of names, or names with operations."""
-    said = f"{', '.join(words)}, a list of names, or names with a list of operations ({', '.join(operations)})"
+    """Validator of a choice of resources: a word, a list of names, or names with operations."""
+    allowed = f"{', '.join(words)}, a list of names, or names with a list of operations ({', '.join(operations)})"
 
     def read(value: object) -> Choice:
         if isinstance(value, str) and value in words:
@@ -42,7 +50,7 @@ def _chosen(operations: tuple[str, ...], *words: str) -> BeforeValidator:
         if isinstance(value, dict):
             given = cast("dict[str, object]", value)
             return {name: _operations(name, wanted, operations) for name, wanted in given.items()}
-        raise ValueError(f"must be {said}")
+        raise ValueError(f"must be {allowed}")
 
     return BeforeValidator(read)
 
@@ -55,8 +63,7 @@ def _operations(name: str, wanted: object, known: tuple[str, ...]) -> frozenset[
     return frozenset(cast("list[str]", wanted))
 
 
-def _written(operations: tuple[str, ...], *words: str) -> WithJsonSchema:
-    """JSON schema of the operations, for editors."""
+def _choice_schema(operations: tuple[str, ...], *words: str) -> WithJsonSchema:
     some = {"type": "array", "items": {"enum": list(operations)}}
     names = {"type": "array", "items": {"type": "string"}}
     with_operations = {"type": "object", "additionalProperties": {"anyOf": [{"const": "all"}, some]}}
@@ -68,7 +75,7 @@ class _Shape(BaseModel):
 
 
 class ContextItem(_Shape):
-    """Something the agent should always know."""
+    """A fact the agent should always know."""
 
     description: str = Field(max_length=2000)
     value: str = Field(max_length=MAX_INSTRUCTIONS)
@@ -79,7 +86,7 @@ def _named(value: object) -> object:
 
 
 class Skill(_Shape):
-    """A skill the runner may use; a plain name is enough."""
+    """A skill the runner may use; it may be given as its name alone."""
 
     name: str = Field(min_length=1, max_length=128)
     display_name: str | None = Field(default=None, max_length=200)
@@ -88,15 +95,15 @@ class Skill(_Shape):
         default=None, min_length=1, max_length=1000, description="The directory with its SKILL.md; agents file only."
     )
 
-    def told(self, base: Path) -> dict[str, Any]:
-        place = None if self.path is None else str(real(base, self.path))
-        seen = {
+    def for_run(self, base: Path) -> dict[str, Any]:
+        """The skill as runs see it."""
+        fields = {
             "skill_name": self.name,
             "display_name": self.display_name,
             "description": self.description,
-            "path": place,
+            "path": None if self.path is None else str(real(base, self.path)),
         }
-        return {key: value for key, value in seen.items() if value is not None}
+        return {key: value for key, value in fields.items() if value is not None}
 
 
 class McpEndpoint(_Shape):
@@ -131,31 +138,28 @@ class AgentShape(_Shape):
         max_length=100,
         description="Event types it answers; one may end in .*, and * means all. Exactly one agent may match an event.",
     )
-    models: Annotated[Any, _chosen(MODELS, "all"), _written(MODELS, "all")] = Field(
+    models: Annotated[Any, _chosen(MODELS, "all"), _choice_schema(MODELS, "all")] = Field(
         default="all", description="Models it may use."
     )
-    tools: Annotated[Any, _chosen(TOOLS, *TOOL_WORDS), _written(TOOLS, *TOOL_WORDS)] = Field(
+    tools: Annotated[Any, _chosen(TOOLS, *TOOL_WORDS), _choice_schema(TOOLS, *TOOL_WORDS)] = Field(
         default="read_only", description="Tools it may call; read_only means those that change nothing."
     )
-    knowledge_bases: Annotated[Any, _chosen(KNOWLEDGE, "all"), _written(KNOWLEDGE, "all")] = Field(
+    knowledge_bases: Annotated[Any, _chosen(KNOWLEDGE, "all"), _choice_schema(KNOWLEDGE, "all")] = Field(
         default="all", description="Knowledge bases it may list and search."
     )
     history: bool = Field(default=True, description="May read the conversation's history.")
-    history_scope: Literal["conversation", "workspace"] = Field(
+    history_scope: HistoryScope = Field(
         default="conversation",
         description="workspace: may read other conversations of the workspace too; agents file only.",
     )
     event_log: bool = Field(default=True, description="May read the conversation's event log.")
-    artifacts: list[Literal["metadata", "read", "create"]] = Field(
-        default=["metadata", "read", "create"], description="What it may do with the conversation's files."
+    artifacts: list[ArtifactOperation] = Field(
+        default=[*get_args(ArtifactOperation)], description="What it may do with the conversation's files."
     )
     state_scopes: list[str] = Field(
-        default=["conversation", "actor", "runner"],
-        description="Where it may keep small values between runs: conversation, actor, subject, runner, binding.",
+        default=[*USUAL_SCOPES], description=f"Where it may keep small values between runs: {', '.join(STATE_SCOPES)}."
     )
-    storage: list[Literal["plugin", "workspace", "binding"]] = Field(
-        default=["plugin"], description="Areas where it may keep data."
-    )
+    storage: list[StorageArea] = Field(default=["plugin"], description="Areas where it may keep data.")
     files: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
         default=[],
         max_length=50,
@@ -209,7 +213,7 @@ class AgentShape(_Shape):
     deadline_seconds: float | None = Field(
         default=None, gt=0, le=86_400, description="How long a run may take; the host's setting unless set."
     )
-    isolation: Literal["L0", "L1"] | None = Field(
+    isolation: IsolationLevel | None = Field(
         default=None, description="How far its runs are kept apart at least; it does not run where that cannot be had."
     )
     locale: str | None = Field(default=None, max_length=35, description="Language to assume, such as zh_Hans.")
@@ -219,13 +223,13 @@ class AgentShape(_Shape):
 
     @field_validator("runner")
     @classmethod
-    def _is_a_runner_id(cls, value: str) -> str:
+    def _check_runner(cls, value: str) -> str:
         RunnerId.parse(value)
         return value
 
     @field_validator("state_scopes")
     @classmethod
-    def _are_scopes(cls, value: list[str]) -> list[str]:
+    def _check_state_scopes(cls, value: list[str]) -> list[str]:
         wrong = sorted(set(value) - set(STATE_SCOPES))
         if wrong:
             raise ValueError(f"unknown state scope {wrong[0]!r}; known are {', '.join(STATE_SCOPES)}")
@@ -233,7 +237,7 @@ class AgentShape(_Shape):
 
     @field_validator("events")
     @classmethod
-    def _are_event_types(cls, value: list[str]) -> list[str]:
+    def _check_events(cls, value: list[str]) -> list[str]:
         wrong = next((one for one in value if not EVENT_TYPE.fullmatch(one)), None)
         if wrong is not None:
             raise ValueError(f"{wrong!r} is no event type; write it like message.received, schedule.* or *")
@@ -241,7 +245,7 @@ class AgentShape(_Shape):
 
     @field_validator("time_zone")
     @classmethod
-    def _is_a_time_zone(cls, value: str | None) -> str | None:
+    def _check_time_zone(cls, value: str | None) -> str | None:
         from zoneinfo import available_timezones
 
         if value is not None and value not in available_timezones():
@@ -249,7 +253,7 @@ class AgentShape(_Shape):
         return value
 
     @model_validator(mode="after")
-    def _says_it_once(self) -> "AgentShape":
+    def _check_written_once(self) -> "AgentShape":
         twice = next(
             (name for name in ("instructions", "context") if getattr(self, name) and name in self.config), None
         )
@@ -257,7 +261,7 @@ class AgentShape(_Shape):
             raise ValueError(f"{twice} is also in config; say it once")
         return self
 
-    # --- what the host makes of it
+    # --- the binding
 
     def bound_as(
         self,
@@ -267,7 +271,7 @@ class AgentShape(_Shape):
         base: Path | None = None,
         files: tuple[OfferedFile, ...] = (),
     ) -> AgentBinding:
-        """The agent under this name. `base` is where relative files of its settings lie; None: it may name none."""
+        """The binding of this agent. `base` is the directory of relative paths; without one it may name no files."""
         return AgentBinding(
             agent_id=agent_id,
             runner_id=self.runner,
@@ -312,7 +316,7 @@ class AgentShape(_Shape):
     def _extras(self, base: Path, *, public_only: bool) -> AgentExtras:
         named = self.working_directory
         return AgentExtras(
-            skills=tuple(skill.told(base) for skill in self.skills),
+            skills=tuple(skill.for_run(base) for skill in self.skills),
             mcp=tuple(server.model_dump() for server in self.mcp),
             frontend_tools=self.frontend_tools,
             cancel_on_disconnect=self.cancel_on_disconnect,
@@ -326,7 +330,7 @@ class AgentShape(_Shape):
 
 
 def real(base: Path, path: str) -> Path:
-    """A directory that an agent names, as it is now: a link that is put there later is not followed."""
+    """Resolve a directory that an agent names now, so that a link made later is not followed."""
     return (base / Path(path).expanduser()).resolve()
 
 
@@ -337,16 +341,16 @@ def name_problem(name: str) -> str | None:
     return f"{name!r} is no name for an agent; use letters, digits, '.', '_' and '-', at most 64"
 
 
-# --- what is wrong, in words ------------------------------------------------------------------------------------------
+# --- validation errors in words ---------------------------------------------------------------------------------------
 
 Shapes = Mapping[int, type[BaseModel]]
-"""Which shape's keys stand at which depth of a place."""
+"""Shapes by the depth of their keys in a place."""
 SHAPES: Shapes = {1: AgentShape}
 _INNER: Mapping[str, type[BaseModel]] = {"skills": Skill, "mcp": McpEndpoint, "context": ContextItem}
 
 
 def in_words(error: ErrorDetails, shapes: Shapes = SHAPES) -> str:
-    """Describe a validation error for a person; the place comes first."""
+    """Describe a validation error; the caller puts the place before it."""
     match error["type"]:
         case "missing":
             return "is missing"

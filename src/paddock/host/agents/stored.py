@@ -1,7 +1,7 @@
-"""Agents made over the API: one workspace's each, checked like those of the file, which win over them.
+"""Agents made over the API. Each belongs to one workspace; an agent of the file with the same name wins.
 
-What may be secret of them is sealed with the cluster's secret before it is stored. Settings that come over the network
-name no files and no variables of the host: a workspace's administrator is not the host's operator.
+Settings that may be secret are sealed with the cluster's secret before they are stored. Settings from the API may not
+name files or variables of the host: an administrator of a workspace is not an operator of the host.
 """
 
 import asyncio
@@ -13,16 +13,16 @@ import structlog
 from pydantic import ValidationError
 
 from paddock.host.agents.agents import AgentBinding, Agents
+from paddock.host.agents.config import leads_outside, settle_config
 from paddock.host.agents.shapes import AgentShape, in_words, name_problem
 from paddock.host.people.principals import Principal
-from paddock.host.runs.authority import leads_outside, settle_config
 from paddock.ports import KeptRecords
 from paddock.ports.definitions import AgentRecords, Sealing
 from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents, named_outside
 from paddock.rules.agents.config import (
     ALWAYS,
     MASK,
-    Place,
+    SettingPath,
     drop,
     masked_again,
     references,
@@ -40,9 +40,9 @@ from paddock_sdk.protocol.manifest import AgentRunnerManifest
 log = structlog.get_logger("paddock.agents")
 
 READ_AT_ONCE = 20
-ELSEWHERE = "the program or the address beside it is another now; write its value again"
+ELSEWHERE = "the program or the address beside it has changed; write its value again"
 MAX_AGENTS = 500
-"""Agents one workspace may make."""
+"""How many agents one workspace may make."""
 
 
 class StoredAgents:
@@ -56,7 +56,7 @@ class StoredAgents:
         sealing: Sealing,
         opened: ApiAgents = NOTHING_OPENED,
     ) -> None:
-        """`opened`: what these agents may name, though it belongs to whoever runs the host."""
+        """`opened`: resources of the host that its operator lets these agents name."""
         self._opened = opened
         self._agents = agents
         self._sealing = sealing
@@ -64,12 +64,12 @@ class StoredAgents:
         self._records = records
         self._clock = clock
         self._one_at_a_time = asyncio.Lock()
-        """Else what is made while all are taken in would be taken away again, because it was not there yet."""
+        """Keeps `load` from removing an agent that is made while it works on an older list."""
         self._in_force: dict[tuple[str, str], bytes] = {}
-        """What each of them said when it was taken in."""
+        """The stored body of each agent in force, by workspace and name."""
 
     async def load(self) -> None:
-        """Put those on record in force, and no others. One that cannot be read is said and left alone."""
+        """Put exactly the stored agents in force. One that cannot be read is logged and passed over."""
         async with self._one_at_a_time:
             rows = await self._kept.stored_agents()
             there = {(row.workspace_id, row.agent_id) for row in rows}
@@ -78,44 +78,49 @@ class StoredAgents:
             changed = [row for row in rows if self._in_force.get((row.workspace_id, row.agent_id)) != row.body]
             for number, row in enumerate(changed):
                 if number % READ_AT_ONCE == 0:
-                    await asyncio.sleep(0)  # others have work to do, and beats to send
-                await self._take_in(row)
+                    await asyncio.sleep(0)  # let other tasks run, such as the beats of the cluster
+                await self._put_in_force(row)
 
-    async def _take_in(self, row: AgentRow) -> None:
-        """Only what was taken in whole counts as such: what a store that went away kept us from is tried again."""
+    async def _put_in_force(self, row: AgentRow) -> None:
+        """An agent that cannot be used is logged; it keeps no other from being loaded, nor the host from starting."""
         body = row.body
         try:
-            kept = msgspec.json.decode(row.body, type=dict[str, Any])
-            defined, lost = self._unsealed(row, kept)
-            shape = AgentShape.model_validate(defined)
-        except (ValidationError, msgspec.MsgspecError) as error:
+            body = await self._bound(row)
+        except (ValueError, msgspec.MsgspecError, RecursionError) as error:  # also of what is nested too deep
             about = {"agent": row.agent_id, "workspace": row.workspace_id, "reason": str(error)[:300]}
             log.warning("a stored agent cannot be used", action="agents.load", **about)
-        else:
-            giver = Principal(row.workspace_id, row.updated_by)
-            files = [await self._file(giver, file_id) for file_id in shape.files]
-            there = tuple(file for file in files if file is not None)
-            self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
-            if lost:
-                text = "settings of an agent were sealed with another secret and cannot be opened: write them again"
-                log.warning(text, action="agents.load", agent=row.agent_id, workspace=row.workspace_id, settings=lost)
-            elif not self._is_sealed(kept):
-                body = await self._seal_again(row, defined)
         self._in_force[row.workspace_id, row.agent_id] = body
+
+    async def _bound(self, row: AgentRow) -> bytes:
+        """Put one in force and return its body as it is stored then. When the store fails on the way, it is tried
+        again later."""
+        kept = msgspec.json.decode(row.body, type=dict[str, Any])
+        defined, lost = self._unsealed(row, kept)
+        shape = AgentShape.model_validate(defined)
+        giver = Principal(row.workspace_id, row.updated_by)
+        files = [await self._file(giver, file_id) for file_id in shape.files]
+        there = tuple(file for file in files if file is not None)
+        self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
+        if lost:
+            text = "settings of an agent were sealed with another secret and cannot be opened: write them again"
+            log.warning(text, action="agents.load", agent=row.agent_id, workspace=row.workspace_id, settings=lost)
+        elif not self._is_sealed(kept):
+            return await self._seal_again(row, defined)
+        return row.body
 
     # --- sealing
 
     def _sealed(self, workspace: str, agent_id: str, defined: Mapping[str, Any]) -> bytes:
-        """The definition as it is stored: what may be secret is closed, for this agent and this place alone."""
+        """Encode a definition with its secrets sealed, each for this agent and this place only."""
         sealed = {
             place: self._sealing.seal(text, (workspace, agent_id, *place)) for place, text in secret_places(defined)
         }
         return msgspec.json.encode(with_values(defined, sealed))
 
     def _unsealed(self, row: AgentRow, kept: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """The definition as it was given, without what cannot be opened, and the names of that."""
-        found: dict[Place, str] = {}
-        lost: list[Place] = []
+        """Open the secrets of a stored definition; those that cannot be opened are left out and named."""
+        found: dict[SettingPath, str] = {}
+        lost: list[SettingPath] = []
         for place, text in secret_places(kept):
             if self._sealing.is_sealed(text):
                 opened = self._sealing.opened(text, (row.workspace_id, row.agent_id, *place))
@@ -129,26 +134,26 @@ class StoredAgents:
         return defined, [".".join(map(str, place)) for place in lost]
 
     def _is_sealed(self, kept: Mapping[str, Any]) -> bool:
-        """Tell if everything that may be secret is sealed with the newest cluster secret."""
+        """True when every secret is sealed with the newest cluster secret."""
         return all(self._sealing.is_current(text) for _, text in secret_places(kept))
 
     async def _seal_again(self, row: AgentRow, defined: Mapping[str, Any]) -> bytes:
-        """Close what an older version left open, or an older secret closed; nothing else of the row changes."""
+        """Seal secrets that an older version stored open, or that an older cluster secret sealed."""
         newest = await self._kept.stored_agent(row.workspace_id, row.agent_id)
         if newest is None or newest.body != row.body:
-            return row.body  # somebody changed it at this moment, and sealed it
+            return row.body  # it was changed, and sealed, a moment ago
         sealed = replace(row, body=self._sealed(row.workspace_id, row.agent_id, defined))
         await self._records.write([sealed])
         return sealed.body
 
     async def _look_again(self, workspace: str, agent_id: str) -> None:
-        """Read the agent anew before a change: another host may have changed it a moment ago."""
+        """Read the agent again before a change: another host may have changed it."""
         row = await self._kept.stored_agent(workspace, agent_id)
         if row is None:
             self._in_force.pop((workspace, agent_id), None)
             self._agents.remove(workspace, agent_id)
         elif self._in_force.get((workspace, agent_id)) != row.body:
-            await self._take_in(row)
+            await self._put_in_force(row)
 
     async def put(
         self,
@@ -159,7 +164,7 @@ class StoredAgents:
         *,
         anew: bool = False,
     ) -> tuple[AgentBinding, bool]:
-        """Make or change an agent; True when it is new. `anew`: only make one. Raises HostError."""
+        """Make or change an agent; True when it is new. With `anew` it must not exist yet. Raises HostError."""
         async with self._one_at_a_time:
             return await self._put(who, agent_id, given, manifest, anew=anew)
 
@@ -176,7 +181,7 @@ class StoredAgents:
         before = self._agents.stored(who.workspace_id).get(agent_id)
         try:
             if anew and before is not None:
-                text = f"there is an agent {agent_id!r} already; take another name, or change that one"
+                text = f"there is an agent {agent_id!r} already; choose another name, or change that one"
                 raise HostError(ErrorCode.CONFLICT, text)
             shape = self._checked(who, agent_id, _with_secrets_of(before, given, manifest), before)
             files = await self._files(who, shape)
@@ -196,23 +201,20 @@ class StoredAgents:
         return binding, before is None
 
     async def delete(self, who: Principal, agent_id: str) -> None:
-        """Take an agent away; what it does now it finishes."""
+        """Delete an agent; its running runs go on to their end."""
         async with self._one_at_a_time:
-            await self._delete(who, agent_id)
-
-    async def _delete(self, who: Principal, agent_id: str) -> None:
-        await self._look_again(who.workspace_id, agent_id)
-        try:
-            self._check_mine(agent_id)
-            if agent_id not in self._agents.stored(who.workspace_id):
-                raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id!r} to delete")
-        except HostError as error:
-            await self._records.write([self._audit(who, "agents.delete", agent_id, error)])
-            raise
-        row = AgentRow(who.workspace_id, agent_id, b"", self._clock(), who.user_id)
-        await self._records.write([row, self._audit(who, "agents.delete", agent_id)])
-        self._in_force.pop((who.workspace_id, agent_id), None)
-        self._agents.remove(who.workspace_id, agent_id)
+            await self._look_again(who.workspace_id, agent_id)
+            try:
+                self._check_mine(agent_id)
+                if agent_id not in self._agents.stored(who.workspace_id):
+                    raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id!r} to delete")
+            except HostError as error:
+                await self._records.write([self._audit(who, "agents.delete", agent_id, error)])
+                raise
+            row = AgentRow(who.workspace_id, agent_id, b"", self._clock(), who.user_id)
+            await self._records.write([row, self._audit(who, "agents.delete", agent_id)])
+            self._in_force.pop((who.workspace_id, agent_id), None)
+            self._agents.remove(who.workspace_id, agent_id)
 
     # --- within
 
@@ -229,7 +231,7 @@ class StoredAgents:
         return shape
 
     async def _files(self, who: Principal, shape: AgentShape) -> tuple[OfferedFile, ...]:
-        """The files that the agent is given, each uploaded by who gives it. Raises HostError for any other."""
+        """The files of the agent. Raises HostError for one that its author did not upload."""
         files: list[OfferedFile] = []
         for file_id in shape.files:
             file = await self._file(who, file_id)
@@ -242,7 +244,7 @@ class StoredAgents:
         return tuple(files)
 
     async def _file(self, giver: Principal, file_id: str) -> OfferedFile | None:
-        """Only their own: whoever talks to the agent can have it read, and other people's files are not theirs."""
+        """A file of its author's own; everybody who talks to the agent can read it, so no other file may be given."""
         row = await self._records.artifact(file_id)
         if row is None or (row.workspace_id, row.user_id) != (giver.workspace_id, giver.user_id):
             return None
@@ -254,16 +256,7 @@ class StoredAgents:
             raise HostError(ErrorCode.CONFLICT, text)
 
     def _audit(self, who: Principal, action: str, agent_id: str, error: HostError | None = None) -> AuditRow:
-        return AuditRow(
-            time=self._clock(),
-            workspace_id=who.workspace_id,
-            actor=f"user:{who.user_id}",
-            action=action,
-            resource=agent_id[:64],
-            scope=who.workspace_id,
-            result="allowed" if error is None else str(error.code),
-            reason=f"role {who.role}" if error is None else error.message[:500],
-        )
+        return who.audit(action, agent_id[:64], at=self._clock(), error=error)
 
 
 def _read(given: Mapping[str, Any]) -> AgentShape:
@@ -278,10 +271,9 @@ def _read(given: Mapping[str, Any]) -> AgentShape:
 def _with_secrets_of(
     before: AgentBinding | None, given: Mapping[str, Any], manifest: AgentRunnerManifest | None
 ) -> Mapping[str, Any]:
-    """Put back secrets that somebody saw masked and sends back so. Raises HostError for one that would go elsewhere.
+    """Replace masked secrets by their stored values. Raises HostError when one would go to another program or address.
 
-    A secret belongs to the program and the address it was written for: else an administrator who never knew it could
-    name a server of their own and receive it.
+    Without that check an administrator could name a server of their own and receive a secret they never knew.
     """
     known: Mapping[str, Any] = before.defined if before is not None else {}
     whole = dict(given)
@@ -315,7 +307,7 @@ def _config_of(
 
 
 def _server_of(known: Sequence[Mapping[str, Any]], given: Any, number: int) -> Any:
-    """An MCP server with its headers; masked ones stay as they were for the server at the very same address."""
+    """An MCP server with its headers; a masked header keeps its value if name and address are the same."""
     server = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     headers = cast("dict[str, Any]", server["headers"]) if isinstance(server.get("headers"), dict) else {}
     if MASK not in headers.values():
@@ -329,7 +321,7 @@ def _server_of(known: Sequence[Mapping[str, Any]], given: Any, number: int) -> A
 
 
 def _refuse_references(shape: AgentShape) -> None:
-    """Refuse references to the host's own secrets; only its operator may name them."""
+    """Refuse references to the host's secrets; only the agents file may name them."""
     given = {"config": shape.config, "mcp": [server.headers for server in shape.mcp]}
     for place, _ in references(given, frozenset()):
         name = ".".join(map(str, place))

@@ -1,7 +1,7 @@
-"""The agents file while the host runs: a change is taken up by itself, a broken edit is said and changes nothing.
+"""Watches the agents file while the host runs: puts changes in force, and reports a broken edit without effect.
 
-The same for a Python program that defines the agents, for the models, tools and MCP servers a file names, and for the
-Python files of its tools. Only new runs see the new agents: a run keeps the grant it was given.
+It also watches a Python program that defines the agents, and the Python files of tools. Models, tools and MCP servers
+of the file change with it. Only new runs see the new agents: a run keeps its grant.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import structlog
 
 from paddock.host.agents.agents import Agents
 from paddock.host.agents.file import AgentsFileError, Defined
+from paddock.host.audit import by_host
 from paddock.rules.agents.specs import NamedResources
 from paddock.rules.rows.rows import AuditRow
 
@@ -21,13 +22,13 @@ log = structlog.get_logger("paddock.agents")
 
 READ_SECONDS = 30.0
 Mark = tuple[int, int, int] | None
-"""What changes when a file does: time, size, which file it is. None while it is away."""
+"""Changes when a file changes: its time, size and inode. None while there is no file."""
 Marks = tuple[Mark, ...]
-"""Of the agents file, then of the Python files of its tools."""
+"""The mark of the agents file, then those of the Python files of its tools."""
 Read = tuple[Defined, Callable[[], None]]
 Prepare = Callable[[NamedResources, bool], Callable[[], None]]
-"""Makes ready what a file names, its tools anew if their files changed; what it gives puts that in force. Slow: called
-on a thread. Raises AgentsFileError, and then nothing is changed."""
+"""Loads the resources that a file names, its tools again if True; calling the result puts them in force. Slow: called
+on a thread. Raises AgentsFileError, and then nothing has changed."""
 
 
 class AgentsWatch:
@@ -43,8 +44,8 @@ class AgentsWatch:
         note: Callable[[AuditRow], None],
         clock: Callable[[], float],
     ) -> None:
-        """`seen` are the marks from before these agents were read from the file, `resources` what it named then. `read`
-        is called on a thread and raises AgentsFileError."""
+        """`seen` are the marks taken before the agents were read, `resources` those the file named then. `read` is
+        called on a thread and raises AgentsFileError."""
         self._path = path
         self._agents = agents
         self._note = note
@@ -53,34 +54,30 @@ class AgentsWatch:
         self._read_file = read
         self._prepare = prepare
         self._named = resources.tools
-        """Where the last file that could be read has its tools: they are looked at also when they cannot be used."""
+        """The tools named by the last readable agents file; watched even while they cannot be used."""
         self._tools = seen[1:]
-        """How the files of the tools in force were."""
+        """The marks of the tools in force."""
 
     async def reload_if_changed(self) -> bool:
-        """Take up what changed since the last look; a change while it is read is seen by the next one. Says whether
-        something is in force that was not."""
+        """Put changes since the last call in force; return True when there were any."""
         seen = await asyncio.to_thread(marks_of, self._path, self._named)
         if seen == self._seen:
             return False
         self._seen = seen
         try:
             async with asyncio.timeout(READ_SECONDS):  # a program may do anything while it is imported
-                defined, put_in_force = await _apart(self._read)
+                defined, put_in_force = await _on_own_thread(self._read)
         except AgentsFileError as error:
-            self._keep_the_old(str(error))
+            self._refuse(str(error))
             return False
         except TimeoutError:
-            self._keep_the_old(
-                f"{self._path} was not read within {READ_SECONDS:g} seconds; it must not wait for anything"
-            )
+            self._refuse(f"{self._path} was not read within {READ_SECONDS:g} seconds; it must not wait for anything")
             return False
         put_in_force()
-        self._take_up(defined)
+        self._replace_agents(defined)
         return True
 
     def _read(self) -> Read:
-        """On a thread. Raises AgentsFileError."""
         defined = self._read_file()
         self._named = defined.resources.tools
         tools = marks_of_tools(self._named)
@@ -89,14 +86,14 @@ class AgentsWatch:
         self._tools = tools
         return defined, put_in_force
 
-    def _keep_the_old(self, problem: str) -> None:
+    def _refuse(self, problem: str) -> None:
         self._agents.problem = problem
         log.warning(
             "the agents file cannot be used; the agents stay as they were", action="agents.reload", reason=problem
         )
         self._record("invalid", problem)
 
-    def _take_up(self, defined: Defined) -> None:
+    def _replace_agents(self, defined: Defined) -> None:
         self._agents.replace(defined.bindings, defined.default_agent_id)
         self._agents.problem = None
         names = ", ".join(binding.agent_id for binding in defined.bindings)
@@ -104,22 +101,11 @@ class AgentsWatch:
         self._record("allowed", f"in force: {names}")
 
     def _record(self, result: str, reason: str) -> None:
-        self._note(
-            AuditRow(
-                time=self._clock(),
-                workspace_id="",
-                actor="host",
-                action="agents.reload",
-                resource=self._path.name,
-                scope="",
-                result=result,
-                reason=reason[:500],
-            )
-        )
+        self._note(by_host("agents.reload", self._path.name, at=self._clock(), result=result, reason=reason[:500]))
 
 
-async def _apart(work: Callable[[], Read]) -> Read:
-    """On a thread of its own, which nobody waits for when the host ends: what never comes back keeps nobody here."""
+async def _on_own_thread(work: Callable[[], Read]) -> Read:
+    """Call on a daemon thread: a call that never returns does not keep the host from ending."""
     loop, done = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
     def settle(result: Read | None, error: Exception | None) -> None:
@@ -130,7 +116,7 @@ async def _apart(work: Callable[[], Read]) -> Read:
         result, problem = None, None
         try:
             result = work()
-        except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
+        except Exception as error:  # noqa: BLE001 - raised at the await below
             problem = error
         with suppress(RuntimeError):  # the host has ended
             loop.call_soon_threadsafe(settle, result, problem)

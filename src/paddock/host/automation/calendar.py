@@ -1,60 +1,152 @@
-"""The calendars of people: events written and read on behalf of their runs, looked at and exported by themselves.
+"""Calendars of users: events written and read by their runs, and read and exported by the users themselves.
 
-A calendar belongs to one user of one workspace; to everybody else its events do not exist. An event that takes time
-which another one takes is written only when that is said to be meant, also when two runs write at once.
+A calendar belongs to one user of one workspace; nobody else can see its events. A busy event that overlaps another is
+written only with `allow_conflict`, also when two runs write at once.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, tzinfo
 from heapq import merge
 from itertools import islice
 from typing import Any
 
 import anyio.to_thread
 
-from paddock.host.automation.calendar_shapes import event_as_told, read_event, read_span, zone_of
 from paddock.host.ids import new_id
+from paddock.host.zones import find_zone
 from paddock.ports import CalendarRecords
 from paddock.ports.tools import ToolUse
-from paddock.rules.agents.extras import needed_for
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import ErrorCode, HostError, needed_for
 from paddock.rules.rows.automation import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.schedule.calendar import (
     LOOK_AHEAD,
+    CalendarError,
     CalendarEvent,
     Occurrence,
+    check_event,
     from_body,
     occurrences,
     overlapping,
+    read_wall,
     span,
     to_body,
 )
+from paddock.rules.schedule.schedule import moments
+from paddock.rules.values import replace
 
 MAX_EVENTS = 2000
 MAX_RECURRING = 100
-"""Events one user may have, and how many of them may come again."""
+"""How many events one user may have, and how many of them may recur."""
 MAX_LISTED = 1000
 MAX_NAMED = 10
-"""Overlaps that are named in one answer."""
+"""How many overlaps an answer names."""
 ATTEMPTS = 5
-ONE_DAY = 86_400.0
+ONE_DAY_SECONDS = 86_400.0
+MAX_RANGE_DAYS = 400
+DEFAULT_RANGE_DAYS = 31
+_TEXTS = ("title", "start", "end", "rrule", "description", "location", "event_timezone")
+_ONE_DAY = timedelta(days=1)
+
+
+def zone_of(name: object) -> tzinfo:
+    """The time zone of this name; there is no default. Raises HostError."""
+    if not isinstance(name, str) or not name:
+        raise _wrong("event_timezone is missing: name the IANA time zone the times are meant in, such as Europe/Berlin")
+    zone = find_zone(name)
+    if zone is None:
+        raise _wrong(f"there is no time zone {name[:64]!r}; event_timezone is an IANA name such as Europe/Berlin")
+    return zone
+
+
+def read_event(before: CalendarEvent | None, given: Mapping[str, Any]) -> CalendarEvent:
+    """A new event, or an existing one with the given fields changed. Raises HostError."""
+    if before is None or given.get("start") or given.get("end"):
+        zone_of(given.get("event_timezone"))
+    changes: dict[str, Any] = {name: given[name] for name in (*_TEXTS, "busy") if given.get(name) is not None}
+    try:
+        if before is None:
+            empty: dict[str, Any] = {"title": "", "start": "", "end": ""}
+            event = CalendarEvent(**{**empty, **changes})
+        else:
+            event = replace(before, **{**_moved(before, changes), **changes})
+        return check_event(event, zone_of(event.event_timezone))
+    except CalendarError as error:
+        raise _wrong(str(error)) from error
+
+
+def _moved(before: CalendarEvent, changes: Mapping[str, Any]) -> Mapping[str, str]:
+    """Keep the length of an event when only its start is moved."""
+    if "start" not in changes or "end" in changes:
+        return {}
+    start = read_wall("start", changes["start"])
+    if ("T" in changes["start"]) is before.all_day:
+        return {"end": ""}
+    end = start + (datetime.fromisoformat(before.end) - datetime.fromisoformat(before.start))
+    return {"end": str(end.date()) if before.all_day else end.isoformat()}
+
+
+def read_span(given: Mapping[str, Any], now: float) -> tuple[float, float]:
+    """The span of time asked for; an end without a time includes its day. Raises HostError."""
+    zone = zone_of(given.get("event_timezone"))
+    try:
+        since = _moment("start", given["start"], zone, whole=False) if given.get("start") else now
+        ahead = since + DEFAULT_RANGE_DAYS * ONE_DAY_SECONDS
+        until = _moment("end", given["end"], zone, whole=True) if given.get("end") else ahead
+    except CalendarError as error:
+        raise _wrong(str(error)) from error
+    return checked_span(since, until)
+
+
+def checked_span(since: float, until: float) -> tuple[float, float]:
+    if not since < until:
+        raise _wrong("the end must come after the start")
+    if until - since > MAX_RANGE_DAYS * ONE_DAY_SECONDS:
+        raise _wrong(f"at most {MAX_RANGE_DAYS} days can be looked at together; ask for less")
+    return since, until
+
+
+def _moment(name: str, text: str, zone: tzinfo, *, whole: bool) -> float:
+    wall = read_wall(name, text)
+    return moments(wall + _ONE_DAY if whole and "T" not in text else wall, zone, every=False)[0]
+
+
+def event_fields(event_id: str, event: CalendarEvent) -> dict[str, Any]:
+    """The fields of an event that are not empty."""
+    fields = {
+        "event_id": event_id,
+        "title": event.title,
+        "start": event.start,
+        "end": event.end,
+        "all_day": event.all_day,
+        "event_timezone": event.event_timezone,
+        "busy": event.busy,
+        "rrule": event.rrule,
+        "description": event.description,
+        "location": event.location,
+    }
+    return {name: value for name, value in fields.items() if value != ""}
+
+
+def _wrong(sentence: str) -> HostError:
+    return HostError(ErrorCode.INVALID_ARGUMENT, sentence)
 
 
 class Calendars:
-    """The `CalendarWork` port, and what the doors ask."""
+    """Implements the `CalendarWork` port, and serves the doors."""
 
     def __init__(self, records: CalendarRecords, *, clock: Callable[[], float]) -> None:
         self._records = records
         self.clock = clock
 
     async def write(self, use: ToolUse, action: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Create, update or delete one event. Raises HostError, and leaves a row about that too."""
+        """Create, update or delete one event. A refusal is audited too. Raises HostError."""
         try:
             for _ in range(ATTEMPTS):
                 state = await self._records.calendar_state(use.workspace_id, use.user_id)
-                row, told = await self._decided(use, state, action, given)
+                row, answer = await self._decided(use, state, action, given)
                 if await self._committed(use, state, action, row):
-                    return told
+                    return answer
             raise HostError(ErrorCode.CONFLICT, "others are changing this calendar; nothing was written, try again")
         except HostError as error:
             if error.code is not ErrorCode.UNAVAILABLE:
@@ -62,19 +154,19 @@ class Calendars:
             raise
 
     async def read(self, use: ToolUse, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """One event, or what takes place between two times on the wall of a zone."""
+        """One event by its id, or the events between two local times."""
         if event_id := given.get("event_id"):
             row = await self._own(use, event_id)
-            return {"event": event_as_told(row.event_id, from_body(row.body))}
+            return {"event": event_fields(row.event_id, from_body(row.body))}
         since, until = read_span(given, self.clock())
         limit = min(given["limit"], MAX_LISTED)
         found, more = await self.between(use.workspace_id, use.user_id, since, until, limit=limit)
-        return {"events": [_told(one) for one in found], "has_more": more}
+        return {"events": [_fields(one) for one in found], "has_more": more}
 
     async def between(
         self, workspace_id: str, user_id: str, since: float, until: float, *, limit: int = MAX_LISTED
     ) -> tuple[Sequence[Occurrence], bool]:
-        """Occurrences in this span, in order, and True when there are more."""
+        """The occurrences in this span in order, and True when there are more."""
         rows = await self._rows(workspace_id, user_id, since, until)
         found = await anyio.to_thread.run_sync(_taking_place, rows, since, until, limit + 1)
         return found[:limit], len(found) > limit
@@ -98,19 +190,19 @@ class Calendars:
         if known is not None and action == "delete":
             return CalendarEventGone(known.event_id), {"deleted": known.event_id}
         before = from_body(known.body) if known else None
-        event = await anyio.to_thread.run_sync(read_event, before, given)  # a rule that never comes true takes a while
+        event = await anyio.to_thread.run_sync(read_event, before, given)  # slow for a rule that never matches
         _check_room(state, known, event)
         row = self._row(use, known, event)
         overlaps = await self._overlaps(row) if event.busy else ()
         if overlaps and not given.get("allow_conflict"):
             raise _overlap(event, overlaps)
-        told = {"event": event_as_told(row.event_id, event)}
-        return row, {**told, "conflicts": [_told(one) for one in overlaps]} if overlaps else told
+        answer = {"event": event_fields(row.event_id, event)}
+        return row, {**answer, "conflicts": [_fields(one) for one in overlaps]} if overlaps else answer
 
     async def _committed(
         self, use: ToolUse, state: CalendarState, action: str, row: CalendarEventRow | CalendarEventGone
     ) -> bool:
-        """False when the calendar was changed meanwhile, and nothing was written."""
+        """Write, and return True; False when the calendar was changed meanwhile."""
         turn = CalendarTurn(use.workspace_id, use.user_id, state.turns)
         try:
             await self._records.write([turn, row, self._audit(use, action, row.event_id)])
@@ -122,10 +214,10 @@ class Calendars:
 
     async def _own(self, use: ToolUse, event_id: str | None) -> CalendarEventRow:
         if not event_id:
-            raise HostError(ErrorCode.INVALID_ARGUMENT, "event_id is missing; calendar_read tells it")
+            raise HostError(ErrorCode.INVALID_ARGUMENT, "event_id is missing; calendar_read returns it")
         row = await self._records.calendar_event(event_id)
         if row is None or (row.workspace_id, row.user_id) != (use.workspace_id, use.user_id):
-            raise HostError(ErrorCode.NOT_FOUND, "there is no such event; calendar_read tells the event_id of each")
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such event; calendar_read returns the event_id of each")
         return row
 
     def _row(self, use: ToolUse, known: CalendarEventRow | None, event: CalendarEvent) -> CalendarEventRow:
@@ -143,16 +235,16 @@ class Calendars:
         )
 
     async def _overlaps(self, row: CalendarEventRow) -> Sequence[Occurrence]:
-        """For what comes again: within a year of its first time, or of now when that is later."""
+        """The overlaps of an event; of a recurring one those within a year of now or of its start, the later."""
         since = max(row.starts_at, self.clock()) if row.recurring else row.starts_at
         until = since + LOOK_AHEAD if row.ends_at is None else row.ends_at
         others = await self._rows(row.workspace_id, row.user_id, since, until)
         return await anyio.to_thread.run_sync(_clashing, row, others, since, until)
 
     async def _rows(self, workspace_id: str, user_id: str, since: float, until: float) -> Sequence[CalendarEventRow]:
-        """With a margin: what a zone's clocks will do may be known better now than when a row was written."""
+        """Read a day more at each end: the rules of a time zone may have changed since a row was written."""
         return await self._records.calendar_events(
-            workspace_id, user_id, since=since - ONE_DAY, until=until + ONE_DAY, limit=MAX_EVENTS
+            workspace_id, user_id, since=since - ONE_DAY_SECONDS, until=until + ONE_DAY_SECONDS, limit=MAX_EVENTS
         )
 
     def _audit(self, use: ToolUse, action: str, event_id: str, error: HostError | None = None) -> AuditRow:
@@ -166,7 +258,7 @@ class Calendars:
             result="allowed" if error is None else str(error.code),
             reason="of the run's user" if error is None else error.message[:500],
             run_id=use.run_id,
-            session_id=use.conversation_id,
+            session_id=use.session_id,
         )
 
 
@@ -204,10 +296,10 @@ def _overlap(event: CalendarEvent, overlaps: Sequence[Occurrence]) -> HostError:
         ErrorCode.CONFLICT,
         f"{event.title!r} overlaps with {named}. Nothing was written: choose another time, or ask the user and "
         "call again with allow_conflict",
-        details={"conflicts": [_told(one) for one in overlaps]},
+        details={"conflicts": [_fields(one) for one in overlaps]},
     )
 
 
-def _told(one: Occurrence) -> Mapping[str, Any]:
-    """One occurrence; its start and end are its own, not those of the series."""
-    return {**event_as_told(one.event_id, one.event), "start": one.start, "end": one.end}
+def _fields(one: Occurrence) -> Mapping[str, Any]:
+    """An occurrence with its own start and end, not those of its series."""
+    return {**event_fields(one.event_id, one.event), "start": one.start, "end": one.end}

@@ -1,7 +1,7 @@
-"""A calendar as an .ics file (RFC 5545), with the time zones it speaks of. Only `Calendars.export` comes here, late:
-the library takes its time to be imported."""
+"""Export of a calendar as an .ics file (RFC 5545). Imported late by `Calendars.export`, because the library is slow to
+import."""
 
-# The library does not say what may be added:
+# The library is not fully typed:
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from icalendar import Calendar, vRecur
 from icalendar import Event as IcsEvent
 
-from paddock.host.automation.calendar_shapes import zone_of
+from paddock.host.automation.calendar import zone_of
 from paddock.rules.rows.automation import CalendarEventRow
 from paddock.rules.schedule.calendar import CalendarEvent, from_body, until_of
 from paddock.rules.schedule.schedule import read_rule
@@ -47,7 +47,7 @@ def _component(row: CalendarEventRow, event: CalendarEvent) -> IcsEvent:
 
 
 def _when(event: CalendarEvent) -> tuple[date, date]:
-    """Days, the end being the day after the last; or times on the wall with their zone."""
+    """Start and end: days, with the end on the day after the last, or local times with their zone."""
     if event.all_day:
         return date.fromisoformat(event.start), date.fromisoformat(event.end) + _ONE_DAY
     zone = zone_of(event.event_timezone)
@@ -57,7 +57,7 @@ def _when(event: CalendarEvent) -> tuple[date, date]:
 
 
 def _rule(event: CalendarEvent) -> vRecur:
-    """As it was given, but for its end: that is said in days of the zone, or in UTC, as the standard has it."""
+    """The rule as given, but with its end as the standard asks: a day of the zone, or a time in UTC."""
     zone = zone_of(event.event_timezone)
     rule = vRecur.from_ical(read_rule(event.rrule, zone).text)
     until = until_of(event, zone)

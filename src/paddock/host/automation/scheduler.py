@@ -1,7 +1,7 @@
-"""Fires jobs: looks what is due, sleeps until the next tick, and hands each one in like every other run.
+"""Fires jobs: finds those that are due, hands each in like any other run, and sleeps until the next tick.
 
-A tick leads to one run. The row that says so is written in the same commit as the run, under a key that exists once, so
-neither a restart nor a second host on the same database makes two of it; claims only keep hosts from trying both.
+A tick leads to one run. Its row is written in the commit of the run under a unique key, so neither a restart nor a
+second host can fire it twice. Claims only keep two hosts from trying at once.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from paddock.host.agents.agents import Agents
+from paddock.host.audit import by_host
 from paddock.host.conversations.inbox import Inbox
 from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal
@@ -23,31 +24,29 @@ from paddock.host.zones import find_zone
 from paddock.ports import ApiKeys, AutomationRecords
 from paddock.ports.places import Places
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.log.payloads import SCHEDULE, RunEvent
 from paddock.rules.rows.automation import AutomationRow, JobClaim, JobFreed, JobGoesOn, JobMoves, TickRow
 from paddock.rules.rows.rows import AuditRow
-from paddock.rules.run.events import SCHEDULE, RunEvent
-from paddock.rules.schedule.automations import Job, from_body
-from paddock.rules.schedule.schedule import Due, ScheduleError, due
+from paddock.rules.schedule.schedule import Due, Job, ScheduleError, due, from_body
 
 log = structlog.get_logger("paddock.scheduler")
 
 CLAIM_SECONDS = 60.0
 ACCEPT_SECONDS = 45.0
-"""Less than a claim lasts: when it is over nobody is still at it."""
+"""Less than a claim lasts, so that no work goes on under an expired claim."""
 AT_ONCE = 8
 EACH = 6
-"""Ticks that are fired at the same time, and of them those of one workspace."""
+"""How many ticks are fired at the same time, and how many of one workspace."""
 TAKE = 50
 RETRY_SECONDS = 1.0
 LEFT_SECONDS = 3.0
-"""How long a host that is full leaves a tick to one that is not."""
+"""How long a full host leaves a tick to the other hosts."""
 AGAIN_SECONDS = 5.0
-"""When a tick that could not be fired is tried again, here or at another host."""
-REMOVED = "all keys of the user whose job it is were revoked; it goes on when they have one again"
+"""After this pause a tick that could not be fired is tried again, here or at another host."""
+REMOVED = "all keys of the job's user were revoked; it goes on when they have one again"
 
 
-class _Records(AutomationRecords, ApiKeys, Protocol):
-    """The ports of the store that are used here."""
+class _Records(AutomationRecords, ApiKeys, Protocol): ...
 
 
 class Scheduler:
@@ -60,7 +59,7 @@ class Scheduler:
         clock: Callable[[], float],
         tokens: bool = False,
     ) -> None:
-        """`tokens`: people come by token as well, so that one without a key need not be gone."""
+        """`tokens`: users may also sign in by token, so a user without keys is not taken for removed."""
         self._store = store
         self._inbox = inbox
         self._agents = agents
@@ -70,13 +69,12 @@ class Scheduler:
         self._places = Places(AT_ONCE, each=EACH, waiting=TAKE, waiting_in_all=TAKE)
 
     def wake(self) -> None:
-        """Something changed: look again."""
         self._bell.ring()
 
     async def run(self) -> None:
-        """Fire what is due, for as long as the house stands."""
+        """Fire what is due, for as long as the host runs."""
         while True:
-            self._bell.hush()
+            self._bell.clear()
             try:
                 await self.run_due()
                 pause = await self._pause()
@@ -86,8 +84,7 @@ class Scheduler:
             await self._bell.rest(pause)
 
     async def run_due(self) -> int:
-        """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting. Where
-        there is no room, ticks are left to other hosts for a moment; after that they stand in line like everybody."""
+        """Handle every job that is due; returns how many. A full host leaves new ticks to other hosts for a moment."""
         if self._inbox.closed:
             return 0
         left = 0.0 if self._inbox.has_room else LEFT_SECONDS
@@ -96,7 +93,7 @@ class Scheduler:
         return len(found)
 
     async def fire_now(self, row: AutomationRow) -> Accepted:
-        """A run of the job outside of its schedule, which goes on as it was."""
+        """Start a run of the job now; its schedule stays as it is."""
         return await self._fire(row, from_body(row.body), Firing(row.job_id, self._clock(), None, "manual"))
 
     # --- within ------------------------------------------------------------------------------------------------------
@@ -110,13 +107,13 @@ class Scheduler:
         async with self._places.taken(row.workspace_id):
             try:
                 async with asyncio.timeout(ACCEPT_SECONDS):
-                    await self._see_to(row)
+                    await self._handle(row)
             except (HostError, StorageUnavailableError, TimeoutError) as error:
                 log.warning("a tick is tried again", action="automations.fire", job=row.job_id, reason=str(error))
             except Exception:
                 log.exception("a job cannot be fired", action="automations.fire", job=row.job_id)
 
-    async def _see_to(self, row: AutomationRow) -> None:
+    async def _handle(self, row: AutomationRow) -> None:
         now, tick, token = self._clock(), row.next_at, new_id()
         if tick is None:
             return
@@ -125,14 +122,14 @@ class Scheduler:
             return
         known = await self._store.automation(row.job_id)
         if known is None or not known.enabled or known.next_at != tick:
-            return  # its user was faster
+            return  # its user changed it meanwhile
         try:
-            await self._see_to_claimed(known, tick, now)
+            await self._handle_claimed(known, tick, now)
         except (HostError, StorageUnavailableError):
             await self._store.write([JobFreed(row.job_id, token, self._clock() + AGAIN_SECONDS)])
             raise
 
-    async def _see_to_claimed(self, row: AutomationRow, tick: float, now: float) -> None:
+    async def _handle_claimed(self, row: AutomationRow, tick: float, now: float) -> None:
         job = from_body(row.body)
         found = _what_is_due(job, tick, now)
         if isinstance(found, str):
@@ -145,17 +142,17 @@ class Scheduler:
             await self._record(row, TickRow(row.job_id, tick, "skipped", now, next_at=found.next_at))
 
     async def _skip(self, row: AutomationRow, found: Due, now: float) -> None:
-        """Pass over what was missed; what is to be fired after all is due at once."""
+        """Record missed ticks as skipped. One that is to be fired all the same becomes due at once."""
         assert found.skipped is not None
         first, last = found.skipped
         upcoming = found.fire if found.fire is not None else found.next_at
-        why = "nobody was there to fire it"
+        why = "no host was running to fire it"
         await self._record(row, TickRow(row.job_id, first, "skipped", now, through=last, reason=why, next_at=upcoming))
         self.wake()
 
     async def _fire_tick(self, row: AutomationRow, job: Job, firing: Firing) -> None:
         if await self._store.tick(row.job_id, firing.tick) is not None:
-            await self._go_on(row, firing.next_at)  # an edit put it back
+            await self._go_on(row, firing.next_at)  # an edit moved the job back to a tick that was fired
             return
         try:
             await self._check_owner(row)
@@ -171,7 +168,7 @@ class Scheduler:
             await self._record(row, refused)
 
     async def _check_owner(self, row: AutomationRow) -> None:
-        """Refuse for a user who had keys and has none that counts: they were removed. Raises UNAUTHORIZED."""
+        """Raises UNAUTHORIZED for a user whose keys were all revoked."""
         keys = () if self._tokens else await self._store.api_keys(row.workspace_id, user_id=row.user_id)
         if keys and all(key.revoked_at is not None for key in keys):
             raise HostError(ErrorCode.UNAUTHORIZED, REMOVED)
@@ -182,10 +179,10 @@ class Scheduler:
         except HostError as error:
             if error.code is not ErrorCode.CONFLICT:
                 raise
-            await self._go_on(row, tick.next_at)  # it is on record already
+            await self._go_on(row, tick.next_at)  # it is recorded already
 
     async def _go_on(self, row: AutomationRow, next_at: float | None) -> None:
-        """A tick that is done; what moved on meanwhile stays where it is."""
+        """Move the job to its next tick, unless it was moved meanwhile."""
         assert row.next_at is not None
         await self._store.write([JobGoesOn(row.job_id, row.next_at, next_at)])
 
@@ -221,7 +218,7 @@ def _new_run(row: AutomationRow, job: Job, agent_id: str, firing: Firing) -> New
     data = {"job_id": row.job_id, "job_name": job.name, "tick": when, "manual": firing.result == "manual"}
     return NewRun(
         principal=Principal(row.workspace_id, row.user_id),
-        thread_id=row.thread_id,
+        session_id=row.thread_id,
         client_run_id=label,
         body_hash=sha256(msgspec.json.encode((row.job_id, label))).digest(),
         message={"id": f"{row.job_id}.{label}", "content": job.prompt},
@@ -243,12 +240,11 @@ def _new_run(row: AutomationRow, job: Job, agent_id: str, firing: Firing) -> New
 
 
 def _judged(row: AutomationRow, tick: TickRow) -> AuditRow:
-    return AuditRow(
-        time=tick.at,
+    return by_host(
+        "automations.tick",
+        row.job_id,
+        at=tick.at,
         workspace_id=row.workspace_id,
-        actor="host",
-        action="automations.tick",
-        resource=row.job_id,
         scope=row.thread_id,
         result=tick.result,
         reason=tick.reason,

@@ -1,27 +1,39 @@
 """Files by reference: kept, described, read in ranges and streams. Every read by a run takes the grant that allows it.
 
-Bytes lie under their hash (`ports/artifacts.py`), rows say whose they are. Rooms that have something large to hand on
-call `keep`; rooms that need a file for a user call `find` and `pieces`.
+Bytes are stored under their hash (`ports/artifacts.py`); rows say to whom they belong. Other modules call `keep` for
+large results, and `find` and `pieces` for a user's file.
 """
 
+import asyncio
 import binascii
 import math
 import uuid
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import structlog
 
-from paddock.host.calls.content_types import content_type
 from paddock.host.calls.work import CallHandler
 from paddock.ports import KeptRecords
-from paddock.ports.artifacts import Blobs
-from paddock.rules.access.artifacts import NewArtifact, described, is_expired, may_read, of_run, ref_to, safe_name
+from paddock.ports.artifacts import Blobs, RawContent, RawReader
+from paddock.rules.access.artifacts import (
+    NewArtifact,
+    described,
+    is_expired,
+    may_publish,
+    may_read,
+    of_run,
+    ref_to,
+    safe_name,
+)
 from paddock.rules.access.limits import MAX_ARTIFACT_INLINE_BYTES, MAX_RANGE_BYTES
 from paddock.rules.access.permissions import Grant
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.content_types import content_type
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.rows.rows import ArtifactRow, ArtifactsCap, AuditRow, UploadsCap
+from paddock.rules.run.results import ARTIFACT_REFUSED, Result
 from paddock.rules.values import Value, replace
 from paddock_sdk.protocol.artifacts import ArtifactMetadata, ArtifactReadResult, ArtifactRef
 from paddock_sdk.protocol.host_calls import (
@@ -37,6 +49,11 @@ LARGE_RESULT_BYTES = 32 * 1024
 """A result above this is kept as an artifact, with a preview in its place."""
 MAX_METADATA_BYTES = 16 * 1024
 MAX_TYPE_CHARS = 64
+KEEP_SECONDS = 30.0
+RECORDED = {"artifact_id", "artifact_type", "mime_type", "name", "size_bytes", "metadata"}
+"""Fields on record. The digest is not among them: a file may be erased, or expire, before the log."""
+
+log = structlog.get_logger("paddock.artifacts")
 
 
 class ArtifactLimits(Value, frozen=True):
@@ -45,16 +62,6 @@ class ArtifactLimits(Value, frozen=True):
     keep_seconds: float | None = 30 * 86_400.0
     workspace_bytes: int = 10 * 1024**3
     file_bytes: int = 100 * 1024**2
-
-
-class RawContent(Value, frozen=True):
-    """Bytes that are read like an artifact and are none: a large payload of the log."""
-
-    metadata: ArtifactMetadata
-    content: bytes
-
-
-RawReader = Callable[[Grant, str], Awaitable[RawContent | None]]
 
 
 class Artifacts:
@@ -96,9 +103,10 @@ class Artifacts:
         keep_seconds: float | None = None,
         conditions: Sequence[UploadsCap] = (),
     ) -> ArtifactRow:
-        """Keep a file, streamed if it comes so. Row, cap of the workspace, conditions and audit rows are one commit.
+        """Keep a file, streamed if it comes so. The row, the workspace's limit, conditions and audit rows are one
+        commit.
 
-        `keep_seconds` is how long it is kept, when not as long as files are; `math.inf` for ever.
+        `keep_seconds` is how long it is kept, when not as long as other files; `math.inf` for ever.
 
         Raises HostError(PAYLOAD_TOO_LARGE) for a file or a workspace that is too large; then nothing is kept.
         """
@@ -110,8 +118,8 @@ class Artifacts:
                 artifact_id=artifact_id or new_artifact_id(),
                 workspace_id=new.workspace_id,
                 user_id=new.user_id,
-                conversation_id=new.conversation_id,
-                thread_id=new.thread_id,
+                conversation_id=new.session_id,
+                thread_id=new.subthread_id,
                 run_id=new.run_id,
                 agent_id=new.agent_id,
                 runner_id=new.runner_id,
@@ -132,7 +140,7 @@ class Artifacts:
     async def keep_large(
         self, grant: Grant, result: object, *, name: str, artifact_type: str = "tool_result"
     ) -> tuple[Any, ArtifactRef | None]:
-        """A result as it can be handed on: itself when it is small, else a preview and the artifact that holds it."""
+        """Return a small result as it is, a large one as a preview and the artifact that holds it."""
         text = result if isinstance(result, str) else msgspec.json.encode(result).decode()
         content = text.encode()
         if len(content) <= LARGE_RESULT_BYTES:
@@ -142,31 +150,32 @@ class Artifacts:
         return text[:PREVIEW_CHARS], ref_to(await self.keep(new, content))
 
     async def find(self, workspace_id: str, artifact_id: str) -> ArtifactRow | None:
-        """An artifact of this workspace that has not expired. Which user may see it is the asking door's decision."""
+        """Return an artifact of this workspace that has not expired. The caller decides which user may see it."""
         row = await self._records.artifact(artifact_id)
         if row is None or row.workspace_id != workspace_id or is_expired(row, self._clock()):
             return None
         return row
 
     async def attach(
-        self, row: ArtifactRow, conversation_id: str, thread_id: str | None = None, *, audit: Sequence[AuditRow] = ()
+        self, row: ArtifactRow, session_id: str, subthread_id: str | None = None, *, audit: Sequence[AuditRow] = ()
     ) -> ArtifactRow:
-        """Make an upload part of a conversation. One that is part of another already gets a second row, same bytes."""
-        there = replace(row, conversation_id=conversation_id, thread_id=thread_id, published=True)
-        if row.conversation_id not in (None, conversation_id):
+        """Make an upload part of a conversation. One that is part of another conversation gets a second row for the
+        same bytes."""
+        there = replace(row, conversation_id=session_id, thread_id=subthread_id, published=True)
+        if row.conversation_id not in (None, session_id):
             now = self._clock()
             there = replace(there, artifact_id=new_artifact_id(), created_at=now, expires_at=self.kept_until(now))
         await self._records.write([there, self._cap(there), *audit])
         return there
 
     async def publish(self, row: ArtifactRow, *, audit: Sequence[AuditRow] = ()) -> ArtifactRow:
-        """It was mentioned in its conversation: from now on everybody there may read it."""
+        """Let everybody in its conversation read a file that was mentioned there."""
         published = replace(row, published=True)
         await self._records.write([published, *audit])
         return published
 
     async def pieces(self, row: ArtifactRow, *, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
-        """The bytes of a row, never many of them in memory."""
+        """Yield the bytes of a row in small pieces."""
         end = row.size if length is None else min(row.size, offset + length)
         while offset < end:
             piece = await self._blobs.read(row.sha256, offset, min(PIECE_BYTES, end - offset))
@@ -215,7 +224,7 @@ class Artifacts:
         return described(await self.keep(new, content, audit=[audit]))
 
     async def readable(self, grant: Grant, artifact_id: str) -> ArtifactRow | RawContent:
-        """Find what this run may read under an id; foreign, expired and invented ids are all `not_found`."""
+        """Find what this run may read under an id. Foreign, expired and unknown ids are all `not_found`."""
         row = await self._records.artifact(artifact_id)
         if row is not None and may_read(grant, row, self._clock()):
             return row
@@ -223,6 +232,36 @@ class Artifacts:
         if raw is None:
             raise HostError(ErrorCode.NOT_FOUND, "there is no such artifact")
         return raw
+
+    # --- for results of runs -----------------------------------------------------------------------------------------
+
+    async def keep_created(self, grant: Grant, result: Result) -> Result:
+        """Keep the file of an `artifact.created` and return the result by reference, without bytes. Never raises."""
+        try:
+            async with asyncio.timeout(KEEP_SECONDS):
+                row = await self._created(grant, result.data)
+        except HostError as error:
+            return _refused(result, error.message)
+        except (StorageUnavailableError, TimeoutError):
+            return _refused(result, "the host could not store it")
+        except Exception:  # whatever it is, the run goes on
+            log.exception("a file could not be kept", action="artifact.created", run_id=result.run_id)
+            return _refused(result, "the host failed to store it")
+        about = described(row).model_dump(mode="json", include=RECORDED, exclude_none=True)
+        return Result(result.run_id, result.type, about, result.sequence, result.timestamp)
+
+    async def _created(self, grant: Grant, data: Mapping[str, Any]) -> ArtifactRow:
+        encoded = data.get("content_base64")
+        if encoded is not None:
+            content = decoded(encoded, "data.content_base64", MAX_ARTIFACT_INLINE_BYTES)
+            new = of_run(grant, "runner", artifact_type=data["artifact_type"], name=data.get("name"))
+            metadata = small_json(data.get("metadata"))
+            new = replace(new, claimed_mime=data.get("mime_type"), published=True, metadata=metadata)
+            return await self.keep(new, content)
+        found = await self.readable(grant, str(data.get("artifact_id")))
+        if isinstance(found, RawContent) or not may_publish(grant, found, self._clock()):
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such artifact")
+        return found if found.published else await self.publish(found)
 
     # --- within ------------------------------------------------------------------------------------------------------
 
@@ -246,8 +285,13 @@ class Artifacts:
         return ArtifactsCap(row.workspace_id, self._limits.workspace_bytes)
 
 
+def _refused(result: Result, reason: str) -> Result:
+    data = {"artifact_type": result.data.get("artifact_type"), "reason": reason}
+    return Result(result.run_id, ARTIFACT_REFUSED, data, result.sequence, result.timestamp)
+
+
 class ArtifactStream:
-    """The answer of `artifacts.open_stream`: pieces, then nothing more to say."""
+    """Answer of `artifacts.open_stream`: pieces, then an empty response."""
 
     result: Mapping[str, Any] = {}
 
@@ -273,7 +317,7 @@ async def _cut(content: bytes) -> AsyncIterator[bytes]:
 
 
 def decoded(text: str, field: str, max_bytes: int) -> bytes:
-    """The bytes that base64 stands for. Raises INVALID_ARGUMENT or PAYLOAD_TOO_LARGE; nothing is cut or repaired."""
+    """Decode base64. Raises INVALID_ARGUMENT or PAYLOAD_TOO_LARGE; nothing is cut or repaired."""
     if len(text) > (max_bytes + 2) // 3 * 4:
         raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"{field} may hold at most {max_bytes} bytes")
     try:
@@ -286,10 +330,22 @@ def decoded(text: str, field: str, max_bytes: int) -> bytes:
 
 
 def small_json(value: Mapping[str, Any] | None) -> bytes:
-    """Metadata as it is stored; empty for none."""
     if not value:
         return b""
     encoded = msgspec.json.encode(value)
     if len(encoded) > MAX_METADATA_BYTES:
         raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"metadata may have at most {MAX_METADATA_BYTES} bytes of JSON")
     return encoded
+
+
+async def free(records: KeptRecords, blobs: Blobs, hashes: Sequence[str]) -> int:
+    """Remove those bytes that no row refers to; returns how many."""
+    used = await records.blobs_in_use(hashes)
+    removed = 0
+    for name in sorted({*hashes} - used):
+        removed += await blobs.remove(name, needed=lambda name=name: _needed(records, name))
+    return removed
+
+
+async def _needed(records: KeptRecords, name: str) -> bool:
+    return bool(await records.blobs_in_use([name]))

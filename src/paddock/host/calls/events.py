@@ -1,16 +1,16 @@
 """The events of a run's own conversation, newest first. Large payloads are read like artifacts, by their `raw_ref`.
 
-Of a conversation with threads of its platform, those of the run's own thread and those of no run. Calls of tools and
-deliveries are rows of their own beside the log; each stands after the fact it followed, and they are put together here.
+Where a conversation has threads on its platform, these are the events of the run's own thread and those without a run.
+Calls of tools and deliveries are rows beside the log; each is placed after the fact it followed.
 """
 
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Protocol
 
-from paddock.host.calls.artifacts import RawContent
 from paddock.host.calls.work import CallHandler
 from paddock.ports import CallRecords, ConversationRecords, DeliveryRecords
+from paddock.ports.artifacts import RawContent
 from paddock.rules.access.limits import MAX_PAGE
 from paddock.rules.access.permissions import Grant, RunScope
 from paddock.rules.errors import ErrorCode, HostError
@@ -18,21 +18,24 @@ from paddock.rules.log.events import (
     CALLS,
     DELIVERIES,
     KINDS,
-    Happened,
+    MAX_SEQ,
+    Place,
+    PlacedEvent,
     call_in,
+    cursor_of,
     delivery_in,
     event_of_raw,
     number_in,
     of_call,
     of_delivery,
     of_fact,
+    place_of,
     raw_bytes,
     record,
 )
-from paddock.rules.log.places import MAX_SEQ, Place, cursor_of, place_of
+from paddock.rules.log.payloads import is_large
 from paddock.rules.rows.deliveries import PARTS
 from paddock.rules.rows.rows import View
-from paddock.rules.run.events import is_large
 from paddock_sdk.protocol.artifacts import ArtifactMetadata
 from paddock_sdk.protocol.history import AgentEventRecord, EventPage
 from paddock_sdk.protocol.host_calls import EventsGetParams, EventsPageParams
@@ -42,7 +45,7 @@ NO_END = Place(MAX_SEQ)
 
 
 class _Records(CallRecords, ConversationRecords, DeliveryRecords, Protocol):
-    """The ports of the store that are used here."""
+    """Ports of the store that are used here."""
 
 
 class Events:
@@ -54,7 +57,7 @@ class Events:
         return {"events.get": CallHandler(read=self.get), "events.page": CallHandler(read=self.page)}
 
     async def get(self, grant: Grant, asked: EventsGetParams) -> AgentEventRecord:
-        """One event. An id of elsewhere, of nothing, and of a fact that is no event are all the same."""
+        """Return one event. Foreign and unknown ids, and those of facts that are not events, are refused alike."""
         at = grant.scope
         found = await self._find(at, asked.event_id)
         if found is None:
@@ -72,24 +75,24 @@ class Events:
             has_more=len(found) > limit,
         )
 
-    async def _before(self, at: RunScope, place: Place, limit: int) -> list[Happened]:
-        """The events before a place, newest first, wherever they are on record."""
-        session, view = at.conversation_id, View(at.subthread_id)
-        after = place.seq + 1 if place.after else place.seq  # what follows a fact stands after the fact itself
+    async def _before(self, at: RunScope, place: Place, limit: int) -> list[PlacedEvent]:
+        """Return the events before a position, newest first, from the log and from rows."""
+        session, view = at.session_id, View(at.subthread_id)
+        after = place.seq + 1 if place.after else place.seq  # rows that follow a fact come after it
         facts = await self._records.events(session, kinds=KINDS, before=after, limit=limit, view=view)
         called = (place.seq, place.number) if place.after == CALLS else (after, 0)
         calls = await self._records.placed_calls(session, before=called, limit=limit, view=view)
         number = place.number if place.after == DELIVERIES else place.seq * PARTS
         deliveries = await self._records.deliveries_of_session(session, before=number, limit=limit, view=view)
-        told = [
+        events = [
             *(one for fact in facts if (one := of_fact(fact, session)) is not None),
             *(of_call(call, at.agent_id) for call in calls),
             *map(of_delivery, deliveries),
         ]
-        return sorted(told, key=lambda one: one.order, reverse=True)[:limit]
+        return sorted(events, key=lambda one: one.order, reverse=True)[:limit]
 
     async def raw(self, grant: Grant, ref: str) -> RawContent | None:
-        """The whole data of an event, for a run that may read events at all; of its own event, for any."""
+        """Return all data of an event, for a run that may read events; of its own event, for any run."""
         at = grant.scope
         event_id = event_of_raw(ref)
         found = await self._find(at, event_id) if event_id is not None else None
@@ -106,22 +109,22 @@ class Events:
             size_bytes=len(content),
             sha256=sha256(content).hexdigest(),
             source="system",
-            conversation_id=at.conversation_id,
+            conversation_id=at.session_id,
             run_id=found.run_id,
             created_at=found.time,
         )
         return RawContent(about, content)
 
-    async def _find(self, at: RunScope, event_id: str) -> Happened | None:
-        """An event of this conversation, and of the run's own thread if it is of any."""
+    async def _find(self, at: RunScope, event_id: str) -> PlacedEvent | None:
+        """Find an event of this conversation, and of the run's own thread if it has one."""
         found = await self._on_record(at, event_id)
         if found is None or found.run_id is None:
             return found
         run = await self._records.run(found.run_id)
         return found if run is not None and run.subthread_id == at.subthread_id else None
 
-    async def _on_record(self, at: RunScope, event_id: str) -> Happened | None:
-        session = at.conversation_id
+    async def _on_record(self, at: RunScope, event_id: str) -> PlacedEvent | None:
+        session = at.session_id
         if (seq := number_in(session, event_id)) is not None:
             fact = await self._records.fact(session, seq)
             return of_fact(fact, session) if fact is not None else None
@@ -134,14 +137,14 @@ class Events:
         return None
 
 
-def _cursor(at: RunScope, event: Happened) -> str:
-    return cursor_of(event.place, at.conversation_id, View(at.subthread_id))
+def _cursor(at: RunScope, event: PlacedEvent) -> str:
+    return cursor_of(event.place, at.session_id, View(at.subthread_id))
 
 
 def _place(at: RunScope, cursor: str | None) -> Place:
     if cursor is None:
         return NO_END
-    place = place_of(cursor, at.conversation_id, View(at.subthread_id))
+    place = place_of(cursor, at.session_id, View(at.subthread_id))
     if place is None:
         raise HostError(ErrorCode.NOT_FOUND, "there is no such place among this conversation's events")
     return place

@@ -1,9 +1,9 @@
 """The gate: every host call of every runner passes here, in one fixed order, and leaves one audit row.
 
-1 shape and size of the frame · 2 the run: known, started on this very connection, active · 3 its deadline ·
-4 the operation and the resource in its grant · 5 scope · 6 size of the payload · 7 rate · 8 existence and 9 the work
-itself, which ends by the deadline. The runner gets a code and a sentence that tells nothing it may not know; the whole
-reason is in the audit. What is looked at in each call is the table in `rules/access/gate.py`.
+1 shape and size of the frame · 2 the run: known, started on this very connection, active · 3 its deadline · 4 the
+operation and the resource in its grant · 5 scope · 6 size of the payload · 7 rate · 8 existence and 9 the work itself,
+which ends by the deadline. The runner gets a code and a sentence without anything it may not know; the audit has the
+whole reason. The table in `rules/access/gate.py` lists the checks of each call.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ import msgspec
 import structlog
 from pydantic import BaseModel, ValidationError
 
+from paddock.host.audit import Audit
 from paddock.host.calls.watched_stream import WatchedStream
 from paddock.host.calls.work import CallHandler, Chunks
-from paddock.host.cluster.outage import Outage
-from paddock.host.keeping.audit import Audit
+from paddock.host.outage import Outage
 from paddock.host.runs.live_run import LiveRun
 from paddock.host.runs.live_runs import LiveRuns
 from paddock.ports import Caller, ConversationRecords, Unreadable
@@ -52,9 +52,9 @@ from paddock_sdk.protocol.host_calls import HOST_CALLS
 
 MAX_BUCKETS = 10_000
 WORKSPACES_AT_FULL_RATE = 8
-"""So many workspaces may use a plugin at their full rate at the same time; burst, two."""
+"""How many workspaces may use a plugin at their full rate at the same time."""
 REFUSED = "this run may not do that"
-"""One sentence for unknown, ended and foreign runs alike, so that none can be told from another."""
+"""One sentence for unknown, ended and foreign runs, so that a runner cannot tell them apart."""
 LATE = "the run is past its deadline"
 ALLOWED = "in the grant of the run"
 FOREIGN = "unknown, ended or foreign run"
@@ -64,7 +64,7 @@ log = structlog.get_logger("paddock.gate")
 
 
 class Call:
-    """One host call on its way through the gate: what it said, and what is known of it so far."""
+    """One host call on its way through the gate, with the facts found so far."""
 
     __slots__ = ("began", "caller", "looked", "method", "params", "rated", "run", "size")
 
@@ -76,9 +76,9 @@ class Call:
         self.looked = LOOKED_AT.get(method, NOTHING)
         self.run: LiveRun | None = None
         self.rated = False
-        """Whether it has paid with a token."""
+        """It has taken a token of the rate."""
         self.began = False
-        """Whether its work has begun, so that it may have had an effect."""
+        """Its work has begun, so that it may have had an effect."""
 
     def row(self, at: float, result: str, reason: str) -> AuditRow:
         grant = self.run.grant if self.run is not None else None
@@ -90,12 +90,12 @@ class Call:
             actor=f"plugin:{self.caller.plugin}",
             action=self.method[:128],
             resource=named(self.params, self.looked.resource),
-            scope=where or (grant.scope.conversation_id if grant else ""),
+            scope=where or (grant.scope.session_id if grant else ""),
             result=result,
             reason=f"{reason} (over {self.caller.door})" if self.caller.door else reason,
             run_id=run_id[:64] if isinstance(run_id, str) else None,
             runner_id=grant.runner_id if grant else None,
-            session_id=grant.scope.conversation_id if grant else None,
+            session_id=grant.scope.session_id if grant else None,
         )
 
 
@@ -133,7 +133,7 @@ class HostCalls:
         return msgspec.json.decode(answer) if isinstance(answer, msgspec.Raw) else cast("Mapping[str, Any]", answer)
 
     async def on_wire(self, caller: Caller, method: str, params: Any, size: int) -> msgspec.Raw | Chunks:
-        """Answer one host call with the JSON to send, or with chunks of it; or raise HostError."""
+        """Answer one host call with JSON, or with chunks of it; or raise HostError."""
         call = Call(caller, method, params, size)
         try:
             return await self._decide(call, params)
@@ -150,13 +150,13 @@ class HostCalls:
             raise error from mistake
 
     def overloaded(self, caller: Caller, method: str, params: Any, left_out: int) -> None:
-        """A call was refused before it came here, because too many of its connection wait. Also on record."""
+        """Record a call that was refused earlier because too many of its connection wait."""
         more = f", and {left_out} more like it" if left_out else ""
         row = Call(caller, method, params, 0).row(self._clock(), "rate_limited", f"too many calls wait{more}")
         self._audit.soon(row)
 
     def foreign(self, caller: Caller, run_id: str) -> None:
-        """A result for a run that is not its sender's to speak for was dropped. Also on record."""
+        """Record a result that was dropped because its sender does not own the run."""
         row = Call(caller, "output.dropped", {"run_id": run_id}, 0).row(self._clock(), "unauthorized", FOREIGN)
         self._audit.soon(replace(row, resource=run_id[:64]))
 
@@ -165,7 +165,7 @@ class HostCalls:
     async def _decide(self, call: Call, params: Any) -> msgspec.Raw | Chunks:
         _check_frame(call.size)
         if self._outage.is_on:
-            await self._outage.is_over()  # before anything is looked at: a call that never began may wait
+            await self._outage.is_over()  # before any check: a call that has not begun may wait
         asked = read_params(call.method, params)
         run = call.run = self._find(call.caller, asked.run_id)
         self._check_deadline(run)
@@ -191,14 +191,14 @@ class HostCalls:
         if self._clock() > run.grant.deadline_at:
             raise HostError(ErrorCode.DEADLINE_EXCEEDED, LATE)
 
-    async def _check_workspace(self, grant: Grant, conversation_id: str) -> None:
-        session = await self._records.session(conversation_id)
+    async def _check_workspace(self, grant: Grant, session_id: str) -> None:
+        session = await self._records.session(session_id)
         if session is None or session.workspace_id != grant.scope.workspace_id:
             raise not_its_conversation("no conversation of the run's workspace")
 
     def _check_rate(self, call: Call, run: LiveRun) -> None:
-        """A run over its own rate takes nothing from what it shares with the other runs of its plugin in its workspace,
-        and a workspace over its share nothing from what it shares with the others."""
+        """Take tokens of the run, its plugin in the workspace, and the plugin. A run over its own rate takes none of
+        the tokens it shares, and a workspace over its share none of the plugin's."""
         call.rated = True
         now = self._clock()
         wait = self._take_of_run(run, now) or self._take_of_plugin(
@@ -253,7 +253,7 @@ class HostCalls:
         return answer
 
     async def _opened(self, stream: Chunks | Awaitable[Chunks], grant: Grant) -> Chunks:
-        """Some streams look first whether there is anything; that ends by the deadline too."""
+        """Open a stream. Some read before their first piece; that ends by the deadline too."""
         if not isinstance(stream, Awaitable):
             return stream
         try:
@@ -266,7 +266,7 @@ class HostCalls:
         return grant.deadline_at - self._clock()
 
     def _encoded(self, answer: BaseModel) -> msgspec.Raw:
-        """The answer as JSON, written once; what does not fit a frame is refused and not cut."""
+        """Encode the answer once; one that does not fit a frame is refused, not cut."""
         line = answer.__pydantic_serializer__.to_json(answer, exclude_none=True)
         if len(line) > self._max_answer_bytes:
             text = f"the answer would have {len(line)} bytes, more than {self._max_answer_bytes}; ask for less at once"
@@ -274,7 +274,7 @@ class HostCalls:
         return msgspec.Raw(line)
 
     def _note_of_stream(self, call: Call, allowed: AuditRow) -> Callable[[HostError | None], None]:
-        """Writes the one row of a stream: when its first piece is there, or when there is none."""
+        """Write the audit row of a stream: with its first piece, or when there is none."""
 
         def note(error: HostError | None) -> None:
             row = allowed if error is None else call.row(self._clock(), str(error.code), _reason(error))
@@ -285,7 +285,7 @@ class HostCalls:
     # --- refusals ----------------------------------------------------------------------------------------------------
 
     async def _refuse(self, call: Call, error: HostError) -> None:
-        """Put a refusal on record before it is said. Refused calls cost a token too, and a flood of them waits."""
+        """Record a refusal before it is sent. Refused calls cost a token too, and a flood of them waits."""
         now = self._clock()
         if call.run is not None and not call.rated:
             self._take_of_run(call.run, now)
@@ -298,13 +298,13 @@ class HostCalls:
         try:
             await self._records.write([row])
         except StorageUnavailableError:
-            if not call.began:  # nothing was looked at: it may be asked again
+            if not call.began:  # nothing was read: the call may be repeated
                 raise
             self._audit.soon(row)
 
 
 class _Buckets:
-    """A bucket for each plugin and workspace; those that were not used for longest are forgotten, and begin full."""
+    """A bucket for each plugin and workspace. Those unused for longest are forgotten; a new one is full."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, ...], TokenBucket] = OrderedDict()

@@ -1,17 +1,19 @@
-"""Knowledge for runners: passages of the bases a run was granted, each with the place it stands at, and the documents
-they are of, kept as artifacts."""
+"""Knowledge for runners: passages of the granted bases, each with its position, and the originals of documents, which
+are kept as artifacts."""
 
 import math
 from collections.abc import Mapping, Sequence
 
-from paddock.host.calls.artifacts import Artifacts
+from paddock.host.calls.artifacts import Artifacts, free
+from paddock.host.calls.metering import EMBED, Metering
 from paddock.host.calls.work import CallHandler
-from paddock.host.keeping.sweeping import free
 from paddock.ports import KeptRecords
 from paddock.ports.artifacts import Blobs
 from paddock.ports.knowledge import DocumentRow, JobRow, Knowledge, Passage, original_id
+from paddock.ports.models import Models
 from paddock.rules.access.artifacts import NewArtifact
 from paddock.rules.access.permissions import Grant
+from paddock.rules.people import Payer, about_tokens_in
 from paddock.rules.rows.rows import ArtifactGone
 from paddock_sdk.protocol.history import RetrievalResultEntry
 from paddock_sdk.protocol.host_calls import KnowledgeRetrieveParams, KnowledgeRetrieveResult
@@ -27,7 +29,7 @@ class KnowledgeCalls:
         return {"knowledge.retrieve": CallHandler(read=self.retrieve)}
 
     async def retrieve(self, grant: Grant, asked: KnowledgeRetrieveParams) -> KnowledgeRetrieveResult:
-        """Best first. The gate has checked that the base is in the grant."""
+        """Return passages, best first. The gate has checked that the base is granted."""
         passages = await self._knowledge.retrieve(
             grant.scope.payer, asked.kb_id, asked.query_text, top_k=asked.top_k, filters=asked.filters or {}
         )
@@ -45,8 +47,8 @@ def _entry(passage: Passage) -> RetrievalResultEntry:
 
 
 class DocumentOriginals:
-    """Originals of documents as artifacts of their workspace, of no user and of no conversation: they count against its
-    room, are in its backups, and are readable by runs that were granted them."""
+    """Originals of documents, as artifacts of their workspace without a user or a conversation. They count against its
+    limit, are part of its backups, and can be read by runs that were granted them."""
 
     def __init__(self, artifacts: Artifacts, records: KeptRecords, blobs: Blobs) -> None:
         self._artifacts = artifacts
@@ -77,3 +79,24 @@ class DocumentOriginals:
 
     async def free(self, hashes: Sequence[str]) -> None:
         await free(self._records, self._blobs, hashes)
+
+
+class Embeddings:
+    """Embeds texts for the knowledge bases, with the model that the settings name."""
+
+    def __init__(self, models: Models, metering: Metering) -> None:
+        self._models = models
+        self._metering = metering
+
+    async def __call__(
+        self, payer: Payer, model_id: str, texts: Sequence[str], *, deadline_at: float
+    ) -> Sequence[Sequence[float]]:
+        workspace = payer.workspace_id
+        info = self._models.find(workspace, model_id)
+        if info is None:  # the catalog knows what is on its list
+            return (await self._models.embed(workspace, model_id, texts, deadline_at=deadline_at)).vectors
+        async with self._metering.around(payer, info, EMBED) as meter:
+            meter.prompt_tokens = lambda: about_tokens_in(*texts)
+            embedded = await self._models.embed(workspace, model_id, texts, deadline_at=deadline_at, lost=meter.lost)
+            meter.usage = embedded.usage
+        return embedded.vectors

@@ -1,18 +1,17 @@
-"""Models asked on behalf of a run: `models.invoke`, `models.stream`, `models.rerank`. Every call says what it used.
+"""Models called on behalf of a run: `models.invoke`, `models.stream`, `models.rerank`. Every call reports its usage.
 
-Which provider answers is a plug's business; here the grant is honoured, time is bounded, and usage is on record.
+A plug chooses the provider. Here the grant is checked and usage is recorded; the gate ends a call with its run.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from typing import Any
 
+from paddock.host.calls.metering import Metering
 from paddock.host.calls.work import CallHandler
-from paddock.host.people.metering import Metering
-from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Models, Usage
+from paddock.ports.models import CalledTool, Lost, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Models, Usage
 from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.model_usage import about_tokens_in, about_tokens_of
+from paddock.rules.people import about_tokens_in, about_tokens_of
 from paddock_sdk.protocol.host_calls import (
     ModelsInvokeParams,
     ModelsInvokeResult,
@@ -22,15 +21,13 @@ from paddock_sdk.protocol.host_calls import (
 from paddock_sdk.protocol.messages import FunctionCall, LLMTokenUsage, Message, ToolCall
 
 MAX_DOCUMENTS = 1000
-T = TypeVar("T")
 REFUSED = "this run may not do that"
 
 
 class ModelCalls:
-    def __init__(self, models: Models, metering: Metering, *, clock: Callable[[], float]) -> None:
+    def __init__(self, models: Models, metering: Metering) -> None:
         self._models = models
         self._metering = metering
-        self._clock = clock
 
     @property
     def work(self) -> Mapping[str, CallHandler]:
@@ -43,9 +40,9 @@ class ModelCalls:
     async def invoke(self, grant: Grant, asked: ModelsInvokeParams) -> ModelsInvokeResult:
         info = self._granted(grant, asked.model_id, "invoke")
         async with self._metering.around(grant.scope.payer, info, "invoke") as meter:
-            meter.asked = lambda: about_tokens_of(asked.messages, asked.tools or ())
-            answer = await self._in_time(grant, self._models.invoke(_call(grant, asked)))
-            meter.hear(answer)
+            meter.prompt_tokens = lambda: about_tokens_of(asked.messages, asked.tools or ())
+            answer = await self._models.invoke(_call(grant, asked, meter.lost))
+            meter.add(answer)
             if answer.answered_by:
                 self._metering.answered(meter, grant.scope.payer, answer.answered_by)
         return ModelsInvokeResult(message=_message(answer), usage=_wire_usage(answer.usage))
@@ -60,10 +57,10 @@ class ModelCalls:
             raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"at most {MAX_DOCUMENTS} documents can be ranked at once")
         if asked.top_k is not None and asked.top_k < 1:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "top_k must be at least 1")
-        call = _question(grant, asked.model_id)
         async with self._metering.around(grant.scope.payer, info, "rerank") as meter:
-            meter.asked = lambda: about_tokens_in(asked.query, *asked.documents)
-            ranked = await self._in_time(grant, self._models.rerank(call, asked.query, asked.documents, asked.top_k))
+            call = _question(grant, asked.model_id, lost=meter.lost)
+            meter.prompt_tokens = lambda: about_tokens_in(asked.query, *asked.documents)
+            ranked = await self._models.rerank(call, asked.query, asked.documents, asked.top_k)
             meter.usage = ranked.usage
         return ModelsRerankResult(results=list(ranked.entries))
 
@@ -71,11 +68,11 @@ class ModelCalls:
 
     async def _pieces(self, grant: Grant, info: ModelInfo, asked: ModelsInvokeParams) -> AsyncGenerator[ModelPiece]:
         async with self._metering.around(grant.scope.payer, info, "stream") as meter:
-            meter.asked = lambda: about_tokens_of(asked.messages, asked.tools or ())
-            pieces = self._models.stream(_call(grant, asked))
+            meter.prompt_tokens = lambda: about_tokens_of(asked.messages, asked.tools or ())
+            pieces = self._models.stream(_call(grant, asked, meter.lost))
             try:
                 async for piece in pieces:
-                    meter.hear(piece)
+                    meter.add(piece)
                     if piece.answered_by:
                         self._metering.answered(meter, grant.scope.payer, piece.answered_by)
                     yield piece
@@ -92,18 +89,9 @@ class ModelCalls:
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"the model {model_id!r} cannot {operation}")
         return info
 
-    async def _in_time(self, grant: Grant, answer: Awaitable[T]) -> T:
-        try:
-            async with asyncio.timeout(max(0.0, grant.deadline_at - self._clock())):
-                return await answer
-        except TimeoutError as error:
-            raise HostError(
-                ErrorCode.DEADLINE_EXCEEDED, "the model had not answered when the run's time was over"
-            ) from error
-
 
 class StreamedAnswer:
-    """A model's answer on its way to the runner: each piece as the wire says it, then the usage."""
+    """A model's answer as a stream: each piece as the wire names it, then the usage."""
 
     def __init__(self, pieces: AsyncGenerator[ModelPiece]) -> None:
         self._pieces = pieces
@@ -116,12 +104,12 @@ class StreamedAnswer:
             yield _on_the_wire(piece)
 
     async def aclose(self) -> None:
-        """Close the connection to the provider, however much of it was read."""
         await self._pieces.aclose()
 
 
 def _on_the_wire(piece: ModelPiece) -> dict[str, Any]:
-    """The shape is `ModelsStreamChunk`; a test holds this to it. Plain, because it is said thousands of times."""
+    """Return a piece as `ModelsStreamChunk` has it; a test compares the two. A plain dict, because there are thousands
+    of them."""
     chunk: dict[str, Any] = {"role": "assistant", "content": piece.content}
     extras: dict[str, Any] = {}
     if piece.reasoning:
@@ -135,10 +123,10 @@ def _on_the_wire(piece: ModelPiece) -> dict[str, Any]:
             extras["finish_reason"] = piece.finish_reason
     if extras:
         chunk["provider_specific_fields"] = extras
-    said: dict[str, Any] = {"chunk": chunk}
+    data: dict[str, Any] = {"chunk": chunk}
     if piece.usage is not None:
-        said["usage"] = _usage(piece.usage)
-    return said
+        data["usage"] = _usage(piece.usage)
+    return data
 
 
 def _wire_call(call: CalledTool) -> dict[str, Any]:
@@ -174,8 +162,8 @@ def _tool_calls(calls: Sequence[CalledTool]) -> list[ToolCall] | None:
     ] or None
 
 
-def _call(grant: Grant, asked: ModelsInvokeParams) -> ModelCall:
-    return _question(grant, asked.model_id, asked.messages, asked.tools or (), asked.extra_args or {})
+def _call(grant: Grant, asked: ModelsInvokeParams, lost: Lost) -> ModelCall:
+    return _question(grant, asked.model_id, asked.messages, asked.tools or (), asked.extra_args or {}, lost=lost)
 
 
 def _question(
@@ -184,6 +172,8 @@ def _question(
     messages: Sequence[Message] = (),
     tools: Sequence[Any] = (),
     extra_args: Mapping[str, Any] | None = None,
+    *,
+    lost: Lost,
 ) -> ModelCall:
     at = grant.scope
     return ModelCall(
@@ -195,6 +185,7 @@ def _question(
         user_id=at.user_id,
         run_id=at.run_id,
         deadline_at=grant.deadline_at,
+        lost=lost,
     )
 
 

@@ -1,4 +1,4 @@
-"""Host calls on their way to the gate, timed for whoever watches. Nothing here changes an answer."""
+"""Measures the time of host calls for metrics and traces. It changes no answer."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, cast
@@ -49,7 +49,7 @@ class ObservedCalls:
 
 
 class ObservedStream:
-    """An answer in pieces; its time is over with its last one."""
+    """A streamed answer; it is timed until its last piece."""
 
     def __init__(self, chunks: Chunks, ended: Ended) -> None:
         self._chunks = chunks

@@ -1,7 +1,7 @@
 """Blobs that plugins keep with the host, by area and key. Every method takes the grant that allows it.
 
-A value larger than one call can carry comes in parts: they are gathered in an area of their own, per run, and become
-the value all at once with the last. Rows name bytes by their hash; bytes that no row names any more are freed.
+A value larger than one call can carry comes in parts. They are collected in an area of their own, per run, and become
+the value with the last part. Rows name bytes by their hash; bytes that no row names are freed.
 """
 
 from base64 import b64encode
@@ -9,14 +9,12 @@ from collections.abc import AsyncIterator, Mapping
 
 import structlog
 
-from paddock.host.calls.artifacts import decoded
+from paddock.host.calls.artifacts import decoded, free
 from paddock.host.calls.work import CallHandler
-from paddock.host.keeping.sweeping import free
 from paddock.ports import KeptRecords
 from paddock.ports.artifacts import Blobs
-from paddock.rules.access.areas import area_key, upload_area
 from paddock.rules.access.limits import MAX_BLOB_BYTES, MAX_KEYS_PAGE, MAX_STORAGE_KEY_CHARS, MAX_STORAGE_VALUE_BYTES
-from paddock.rules.access.permissions import Grant
+from paddock.rules.access.permissions import Grant, area_key, upload_area
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow, StorageCap, StorageRow
 from paddock_sdk.protocol.host_calls import (
@@ -34,7 +32,7 @@ log = structlog.get_logger("paddock.storage")
 
 READ_BYTES = MAX_STORAGE_VALUE_BYTES
 MAX_UPLOADS_BYTES = 2 * MAX_BLOB_BYTES
-"""What may wait unfinished in one area of one run."""
+"""Most bytes that may wait unfinished in one area of one run."""
 AREA_BYTES = 256 * 1024 * 1024
 
 
@@ -54,7 +52,7 @@ class StorageAreas:
         }
 
     async def get(self, grant: Grant, asked: StorageGetParams) -> StorageGetResult:
-        """The value, or the part of it that one answer can carry, with where the rest begins."""
+        """Return the value, or as much as one answer can carry, with the position where the rest begins."""
         offset = asked.offset or 0
         if offset < 0:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "offset must not be negative")
@@ -70,7 +68,8 @@ class StorageAreas:
         )
 
     async def _read(self, area: str, key: str, offset: int) -> tuple[StorageRow | None, bytes]:
-        """A row and bytes of it. When it was replaced in between, its bytes are gone and the new row counts."""
+        """Return a row and bytes of it. When the row was replaced in between, its bytes are gone; the new row is
+        used."""
         row = await self._records.stored(area, key)
         while row is not None and row.sha256 is not None and offset < row.size:
             try:
@@ -99,7 +98,7 @@ class StorageAreas:
         return Done(ok=True)
 
     async def _begun(self, parts: str, asked: StorageSetParams) -> StorageRow:
-        """The parts so far; the next one must begin where they end."""
+        """Return the parts so far; the next one must begin where they end."""
         begun = await self._records.stored(parts, asked.key)
         if begun is None or begun.size != asked.offset:
             text = f"offset must be {begun.size if begun else 0}: the parts of a value follow each other"
@@ -120,7 +119,7 @@ class StorageAreas:
         return StorageListResult(keys=[*keys[:MAX_KEYS_PAGE]], has_more=len(keys) > MAX_KEYS_PAGE)
 
     async def _free(self, *rows: StorageRow | None) -> None:
-        """Remove bytes that no row names any more. The call is done by now: what cannot be removed is swept later."""
+        """Remove bytes that no row names any more. The call has succeeded by now: bytes that stay are swept later."""
         hashes = [row.sha256 for row in rows if row is not None and row.sha256 is not None]
         if not hashes:
             return

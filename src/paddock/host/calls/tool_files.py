@@ -1,8 +1,8 @@
-"""Pictures and other files that tools give back: kept as artifacts, named in the result by reference.
+"""Pictures and other files that tools return: kept as artifacts, named in the result by reference.
 
-Their bytes are in no log and in no result. A picture of a kind that models look at is drawn anew before it is kept, as
-those of people are: what a server calls a picture may be none, or one that no model takes. What cannot be kept is said
-in its place; the call was made all the same.
+No log and no result holds their bytes. A picture that models can read is redrawn before it is kept, as uploads are: a
+server's file may not be the picture it claims to be, or not one that models accept. A file that cannot be kept is
+replaced by the reason; the call itself has succeeded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ from paddock.rules.rows.rows import ArtifactRow
 from paddock.rules.values import replace
 
 MAX_FILES = 16
-"""Of one result."""
+"""Most files of one result."""
 MAX_SIDE = 8000
-"""Pixels; there are providers that refuse a question for a picture that is longer."""
+"""Most pixels of a side; some providers refuse requests with a longer picture."""
 FILE_SUFFIXES: Mapping[str, str] = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
 
-Part = Mapping[str, Any]
+ContentPart = Mapping[str, Any]
 
 
 class Keeps(Protocol):
@@ -38,9 +38,9 @@ class ToolFiles:
         self._pictures = pictures
         self._max_pixels = max_pixels
 
-    async def placed(self, grant: Grant, parts: Sequence[Part | ToolFile], *, name: str) -> list[Part]:
-        """The parts of a result with a reference in the place of each file."""
-        placed: list[Part] = []
+    async def placed(self, grant: Grant, parts: Sequence[ContentPart | ToolFile], *, name: str) -> list[ContentPart]:
+        """Return the parts of a result with a reference in place of each file."""
+        placed: list[ContentPart] = []
         count = 0
         for part in parts:
             if isinstance(part, ToolFile):
@@ -50,7 +50,7 @@ class ToolFiles:
                 placed.append(part)
         return placed
 
-    async def _part(self, grant: Grant, file: ToolFile, name: str, count: int) -> Part:
+    async def _part(self, grant: Grant, file: ToolFile, name: str, count: int) -> ContentPart:
         if count > MAX_FILES:
             return _not_kept(file, f"more than {MAX_FILES} files came along")
         kind = kind_of(file.content[:HEAD_BYTES])
@@ -78,7 +78,7 @@ class ToolFiles:
         *,
         part_type: str = "file",
         about: bytes = b"",
-    ) -> Part:
+    ) -> ContentPart:
         new = of_run(grant, "tool", artifact_type=part_type, name=file.name or name)
         try:
             row = await self._artifacts.keep(replace(new, claimed_mime=file.mime_type, metadata=about), file.content)
@@ -89,13 +89,13 @@ class ToolFiles:
 
 
 def _why_no_picture(file: ToolFile) -> str | None:
-    """Said of what was to be a picture; of other files nothing needs saying."""
-    said = (file.mime_type or "").lower()
-    if not said.startswith("image/"):
+    """Return why a picture could not be kept; None for other files."""
+    claimed = (file.mime_type or "").lower()
+    if not claimed.startswith("image/"):
         return None
-    return f"it was said to be {said[:80]} and is no picture that a model can be shown ({', '.join(IMAGES)})"
+    return f"it was said to be {claimed[:80]} and is no picture that a model can be shown ({', '.join(IMAGES)})"
 
 
-def _not_kept(file: ToolFile, why: str) -> Part:
+def _not_kept(file: ToolFile, why: str) -> ContentPart:
     about = {"mime_type": file.mime_type[:80]} if file.mime_type else {}
     return {"type": "file", **about, "size": len(file.content), "problem": f"it is not kept: {why}"}

@@ -1,8 +1,8 @@
-"""Tools called on behalf of a run: `tools.get_detail`, `tools.call`. Nothing is called that is not on record first.
+"""Tools called on behalf of a run: `tools.get_detail`, `tools.call`. Nothing is called before it is on record.
 
-The intent is committed before the call, its outcome after. When the store is away by then, whoever asked waits for it
-or is told that the outcome is unknown, and the outcome is written when the store is back. What a host that dies leaves
-behind is found at the next start, or by another host, and on record as unknown; no call is ever made twice.
+The intent is committed before the call, its outcome after. When the store is away by then, the caller waits for it, or
+is told that the outcome is unknown; the outcome is written when the store is back. Calls that a dead host leaves behind
+are found at the next start, or by another host, and recorded as unknown. No call is ever made twice.
 """
 
 import asyncio
@@ -36,12 +36,12 @@ from paddock_sdk.protocol.host_calls import ToolDetail, ToolsCallParams, ToolsCa
 log = structlog.get_logger("paddock.tools")
 
 MAX_INLINE_BYTES = 64 * 1024
-"""What a host without artifacts hands on; with them a larger result becomes one."""
+"""Bytes of a result on a host without artifacts; with them a larger result becomes an artifact."""
 MAX_RESULT_BYTES = 64 * 1024 * 1024
 SETTLE_SECONDS = 5.0
-"""How long whoever gives up a call waits until that is on record."""
+"""Seconds that a cancelled call waits until its end is recorded."""
 GRACE_SECONDS = SETTLE_SECONDS + 1.0
-"""How long a run has been over before somebody else says that the outcome of a call of it is unknown."""
+"""Seconds after the end of a run until the outcome of its open calls is recorded as unknown."""
 SETTLE_EVERY_SECONDS = 2.0
 REFUSED = "this run may not do that"
 CALL_STATUSES: Mapping[tuple[bool, bool], str] = {
@@ -50,25 +50,25 @@ CALL_STATUSES: Mapping[tuple[bool, bool], str] = {
     (True, True): "unknown",
     (False, True): "unknown",
 }
-"""(is_error, unknown) to the status on record."""
-Part = Mapping[str, Any]
+"""Status on record, by (is_error, unknown)."""
+ContentPart = Mapping[str, Any]
 NOT_CALLED = b'{"error":"the run did not go on here any more when this was on record, so nothing was called"}'
-NO_FILES: Part = {"type": "text", "text": "(a file came along; this host keeps none)"}
+NO_FILES: ContentPart = {"type": "text", "text": "(a file came along; this host keeps none)"}
 
 
 class KeepsArtifacts(Protocol):
-    """Where large results go."""
+    """Keeps large results."""
 
     async def keep_large(self, grant: Grant, result: object, *, name: str) -> tuple[Any, ArtifactRef | None]:
-        """A result as it can be handed on: itself when it is small, else a preview and the artifact that holds it."""
+        """Return a small result as it is, a large one as a preview and the artifact that holds it."""
         ...
 
 
 class PlacesFiles(Protocol):
-    """Where pictures and other files go that a tool gives back."""
+    """Keeps pictures and other files that a tool returns."""
 
-    async def placed(self, grant: Grant, parts: Sequence[Part | ToolFile], *, name: str) -> list[Part]:
-        """The parts of a result with a reference in the place of each file."""
+    async def placed(self, grant: Grant, parts: Sequence[ContentPart | ToolFile], *, name: str) -> list[ContentPart]:
+        """Return the parts of a result with a reference in place of each file."""
         ...
 
 
@@ -84,16 +84,17 @@ class ToolCalls:
         files: PlacesFiles | None = None,
         goes_on: Callable[[str], bool] = lambda _run_id: True,
     ) -> None:
-        """`goes_on`: whether a run still goes on here. A host that stood still may have lost it to another one."""
+        """`goes_on` tells whether this host still owns a run. After it stood still, another host may have taken
+        over."""
         self._tools = tools
         self._records = records
         self._outcomes = outcomes
         self._under_way: set[asyncio.Future[ToolAnswer]] = set()
-        """Calls at work, also those that nobody waits for any more."""
+        """Calls under way, also those whose caller has gone."""
         self._clock = clock
         self._artifacts = artifacts
         self._files = files
-        self._goes_on = goes_on
+        self.goes_on = goes_on
 
     @property
     def work(self) -> Mapping[str, CallHandler]:
@@ -107,35 +108,35 @@ class ToolCalls:
         self._granted(grant, asked.tool_name, "call")
         intent = _intent(grant, asked, self._clock())
         await self._intend(intent, audit)
-        if not self._goes_on(intent.run_id):
+        if not self.goes_on(intent.run_id):
             await self._record(self._not_called(intent))
             raise HostError(ErrorCode.UNAUTHORIZED, REFUSED)
         try:
             answer = await self._made(_use(grant, asked, intent.call_id))
-            said, row = await self._outcome(grant, intent, answer)
-        except BaseException:  # the run is over or the host failed: the call was made, its outcome is lost
+            shown, row = await self._outcome(grant, intent, answer)
+        except BaseException:  # the run is over or the host failed: the call was made and its outcome is lost
             with anyio.CancelScope(shield=True):
                 await self._record(_unknown(intent, self._clock()), seconds=SETTLE_SECONDS)
             raise
         if not await self._record(row):
             raise outcome_unknown(f"{row.tool_name} was called, and the host's store was away when it had ended")
-        return said
+        return shown
 
     async def settle(self, *, alone: bool = True) -> int:
-        """Calls that have no outcome and whose run is over are on record as unknown: their host is gone.
+        """Record calls without an outcome whose run is over as unknown: their host is gone.
 
-        Not `alone`: this host, or another one, may just have ended the run and be about to write what it knows.
+        When not `alone`, a host may just have ended the run and be about to write the outcome.
         """
         now = self._clock()
         found = await self._records.unanswered_tool_calls(over_since=inf if alone else now - GRACE_SECONDS)
         for row in found:
-            await self._records.write([_unknown(row, now), _told(row, now)])
+            await self._records.write([_unknown(row, now), _unknown_audit(row, now)])
         if found:
             log.warning("tool calls whose run is over have no outcome", action="tools.settle", calls=len(found))
         return len(found)
 
     async def keep_settling(self) -> None:
-        """For as long as the house stands, where no other host does it: what could not be recorded when it ended."""
+        """Settle calls again and again for as long as the host runs, where no other host does it."""
         while True:
             await asyncio.sleep(SETTLE_EVERY_SECONDS)
             try:
@@ -154,11 +155,10 @@ class ToolCalls:
         return tool
 
     async def _intend(self, intent: ToolCallRow, audit: AuditRow) -> None:
-        """Have it on record that the call will be made. When that is not certain the call is not made, and the record
-        says so."""
+        """Record that the call will be made. When that fails the call is not made, and the record says so."""
         try:
             await self._records.write([intent, audit])
-        except UnansweredWriteError as error:  # nothing was called: it may be asked for again
+        except UnansweredWriteError as error:  # nothing was called: the call may be repeated
             self._outcomes.later(intent.workspace_id, [self._not_called(intent)])
             raise StorageUnavailableError(str(error)) from error
         except asyncio.CancelledError:
@@ -166,7 +166,7 @@ class ToolCalls:
             raise
 
     async def _made(self, use: ToolUse) -> ToolAnswer:
-        """The tool's answer. One that does not stop when it is told to keeps nobody waiting."""
+        """Return the tool's answer. A cancelled tool that does not stop is not waited for."""
         making = asyncio.ensure_future(self._tools.call(use))
         self._under_way.add(making)
         making.add_done_callback(self._ended)
@@ -180,7 +180,7 @@ class ToolCalls:
     def _ended(self, making: "asyncio.Future[ToolAnswer]") -> None:
         self._under_way.discard(making)
         if not making.cancelled():
-            making.exception()  # somebody saw it, or nobody waits for it any more
+            making.exception()  # it was returned, or nobody waits for it
 
     async def _record(self, row: ToolCallRow, *, seconds: float = WAIT_SECONDS) -> bool:
         return await self._outcomes.record(row.workspace_id, [row], seconds=seconds)
@@ -210,7 +210,7 @@ class ToolCalls:
         return ToolsCallResult(result=shown, artifact=kept, is_error=is_error), row
 
     async def _shown(self, grant: Grant, intent: ToolCallRow, answer: ToolAnswer) -> tuple[Any, ArtifactRef | None]:
-        """A result as it is handed on. One that is large is cut; the files that came along are named all the same."""
+        """Return a result for the runner. A large one is cut; files are named in any case."""
         name = f"{intent.tool_name}-{intent.call_id[:8]}"
         parts = await self._placed(grant, answer.parts, name)
         result = parts or msgspec.json.decode(answer.content)
@@ -222,14 +222,14 @@ class ToolCalls:
         files = [part for part in parts if "artifact_id" in part]
         return [{"type": "text", "text": shown}, *files], kept
 
-    async def _placed(self, grant: Grant, parts: Sequence[Part | ToolFile], name: str) -> list[Part]:
+    async def _placed(self, grant: Grant, parts: Sequence[ContentPart | ToolFile], name: str) -> list[ContentPart]:
         if self._files is not None:
             return await self._files.placed(grant, parts, name=name)
         return [NO_FILES if isinstance(part, ToolFile) else part for part in parts]
 
 
 def _size(answer: ToolAnswer) -> int:
-    """Size of the answer as stored; words beside files are counted when they are written."""
+    """Return the bytes of the answer as stored; text beside files is counted when it is written."""
     return len(answer.content) + sum(len(part.content) for part in answer.parts if isinstance(part, ToolFile))
 
 
@@ -238,7 +238,7 @@ def _intent(grant: Grant, asked: ToolsCallParams, now: float) -> ToolCallRow:
     return ToolCallRow(
         call_id=new_id(),
         run_id=at.run_id,
-        session_id=at.conversation_id,
+        session_id=at.session_id,
         workspace_id=at.workspace_id,
         user_id=at.user_id,
         agent_id=at.agent_id,
@@ -261,7 +261,7 @@ def _use(grant: Grant, asked: ToolsCallParams, call_id: str) -> ToolUse:
         workspace_id=at.workspace_id,
         user_id=at.user_id,
         agent_id=at.agent_id,
-        conversation_id=at.conversation_id,
+        session_id=at.session_id,
         run_id=at.run_id,
         deadline_at=grant.deadline_at,
     )
@@ -271,7 +271,7 @@ def _unknown(row: ToolCallRow, now: float) -> ToolCallRow:
     return replace(row, status="unknown", ended_at=now)
 
 
-def _told(row: ToolCallRow, now: float) -> AuditRow:
+def _unknown_audit(row: ToolCallRow, now: float) -> AuditRow:
     return AuditRow(
         time=now,
         workspace_id=row.workspace_id,
@@ -295,7 +295,7 @@ def _not_kept(ended: ToolCallRow, why: str) -> tuple[ToolsCallResult, ToolCallRo
 
 
 def _dropped(ended: ToolCallRow, why: str) -> tuple[ToolsCallResult, ToolCallRow]:
-    """The call was made; only its result is dropped, and the model is told so."""
-    said: dict[str, Any] = {"error": f"{ended.tool_name} did its work, but {why}"}
-    row = replace(ended, status="completed", result=msgspec.json.encode(said))
-    return ToolsCallResult(result=said, is_error=True), row
+    """Return the notice for the model that the call was made and its result dropped."""
+    shown: dict[str, Any] = {"error": f"{ended.tool_name} did its work, but {why}"}
+    row = replace(ended, status="completed", result=msgspec.json.encode(shown))
+    return ToolsCallResult(result=shown, is_error=True), row

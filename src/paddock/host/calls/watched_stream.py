@@ -1,6 +1,6 @@
-"""An answer in pieces as the gate hands it out: it ends by the run's deadline, and it is audited once.
+"""A streamed answer as the gate returns it: it ends by the run's deadline and is audited once.
 
-What the pieces are is the work's business; who may ask for them was decided before.
+The work makes the pieces; the gate has decided before who may ask for them.
 """
 
 import asyncio
@@ -11,14 +11,15 @@ from paddock.host.calls.work import Chunks
 from paddock.rules.errors import ErrorCode, HostError
 
 Note = Callable[[HostError | None], None]
-"""Hears once how the stream began: None for a first piece, or for an end without any; else what was wrong."""
+"""Called once when the stream has begun: with None for a first piece, or for an end without any; else with the
+error."""
 
 
 class WatchedStream:
-    """Chunks, watched. Reading it is the only thing that starts the work.
+    """Chunks within a deadline. Only reading starts the work.
 
-    One timer ends the whole of it, as `asyncio.timeout_at` would end each piece: a timer for every word of every answer
-    costs more than the words.
+    One timer ends the whole stream, as `asyncio.timeout_at` would end each piece: a timer for every word of every
+    answer costs more than the words.
     """
 
     def __init__(self, chunks: Chunks, seconds: float, note: Note) -> None:
@@ -29,10 +30,10 @@ class WatchedStream:
         self._pieces: AsyncIterator[Mapping[str, Any]] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._reader: asyncio.Task[Any] | None = None
-        """Who waits for the next piece."""
+        """The task that waits for the next piece."""
         self._late = False
         self._rang = False
-        """Whether it was us who cancelled the reader."""
+        """The deadline cancelled the reader."""
 
     @property
     def result(self) -> Mapping[str, Any]:
@@ -59,7 +60,7 @@ class WatchedStream:
         return piece
 
     async def _next(self) -> Mapping[str, Any]:
-        """The next piece, or an error when the time is over."""
+        """Return the next piece; raise when the time is over."""
         assert self._pieces is not None
         task = asyncio.current_task()
         assert task is not None
@@ -71,10 +72,10 @@ class WatchedStream:
         except asyncio.CancelledError:
             if self._rang and self._take_back(task) <= cancelled:
                 raise _late() from None
-            raise  # somebody else wants it to end
+            raise  # cancelled from outside
         finally:
             self._reader = None
-            if self._rang:  # the source went on all the same
+            if self._rang:  # the source ignored the cancel
                 self._take_back(task)
 
     def _ring(self) -> None:
@@ -87,7 +88,7 @@ class WatchedStream:
         return task.uncancel()
 
     async def aclose(self) -> None:
-        """Let the source clean up; one that was let go before its first piece is on record too."""
+        """Close the source. A stream that was dropped before its first piece is audited too."""
         self._say(None)
         if self._timer is not None:
             self._timer.cancel()

@@ -1,1 +1,4 @@
-"""Several hosts on one store: who is there, who owns a session, and what one host asks of another."""
+"""Several hosts on one store: beats and leases, requests to the owner of a session, and outages of the store.
+
+A host alone passes through here without asking anybody. What a lease means is decided in `rules/cluster/`.
+"""

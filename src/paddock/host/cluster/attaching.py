@@ -1,23 +1,23 @@
-"""Runners that attach from elsewhere serve all hosts: a token made at one is good at each of them, once.
+"""Attach tokens for a cluster: a token made at one host is good at each host, once.
 
-The others are told its hash before anybody has the token. What is carried to and fro is not known here.
+The other hosts get its hash before the caller gets the token.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from paddock.host.cluster.answering import RequestHandlers
-from paddock.host.cluster.forwarding import Forwarding
+from paddock.host.audit import by_host
+from paddock.host.cluster.forwarding import Forwarding, RequestHandlers
 from paddock.host.cluster.membership import Membership
-from paddock.host.cluster.remote_requests import LetIn, NothingToTell
-from paddock.rules.access.credentials import HOST, Credential
+from paddock.host.cluster.remote_requests import Done, LetIn
+from paddock.rules.access.signatures import HOST, Credential
 from paddock.rules.agents.addresses import attach_address
-from paddock.rules.cluster.leases import Peer
+from paddock.rules.cluster import KnownHost
 from paddock.rules.rows.rows import AuditRow
 
 TELL_SECONDS = 3.0
-"""How long the others may take to hear of a token; one that does not is met with another token later."""
+"""How long the other hosts may take to accept a token; a runner needs another token for one that did not."""
 
 
 class AttachTokenStore(Protocol):
@@ -55,56 +55,53 @@ class Attaching:
 
     @property
     def remote_handlers(self) -> RequestHandlers:
-        """How this host does it when another one asks."""
+        """Requests of other hosts that are answered here."""
         return {LetIn: self._let_in}
 
     async def mint(
         self, workspace: str, author: str, name: str, permissions: Any = None, *, by: Credential = HOST
     ) -> str:
-        """A token, good once at each host and for a minute; what attaches with it leaves when `by` ends. Raises
-        HostError."""
+        """Make a token, good for a minute and once at each host. Runners attached with it are dropped when `by` is
+        revoked. Raises HostError."""
         token = self._tokens.mint(workspace, author, name, permissions, by=by)
         if self._members is not None:
-            told = LetIn(self._tokens.digest_of(token), workspace, author, name, permissions, by)
-            ask = (self._forwarding.ask(peer.boot, told, seconds=TELL_SECONDS) for peer in self._members.others)
+            request = LetIn(self._tokens.digest_of(token), workspace, author, name, permissions, by)
+            ask = (self._forwarding.ask(peer.boot, request, seconds=TELL_SECONDS) for peer in self._members.others)
             await asyncio.gather(*ask)
         return token
 
     def addresses(self) -> Sequence[str]:
-        """Where else a runner that attached here attaches, with the same token or another one."""
+        """The addresses at which a runner attaches to the other hosts."""
         return addresses_of(self._members)
 
     def way_to(self, door: str) -> str | None:
-        """Where a runner is carried on to that asks for the host at this address, because it does not reach it
-        itself: nothing, when that is this host; None, when there is no such host."""
+        """Where to relay a runner that asks for the host at this address: "" if it is this host, None if there is no
+        such host."""
         if door in self.addresses():
             return door
         return "" if self._members is not None and door in _doors(self._members.known) else None
 
-    async def _let_in(self, told: LetIn) -> NothingToTell:
-        self._tokens.admit(told.digest, told.workspace, told.author, told.name, told.permissions, by=told.by)
-        plugin = f"{told.author}/{told.name}"[:256]
+    async def _let_in(self, asked: LetIn) -> Done:
+        self._tokens.admit(asked.digest, asked.workspace, asked.author, asked.name, asked.permissions, by=asked.by)
+        plugin = f"{asked.author}/{asked.name}"[:256]
         self._note(
-            AuditRow(
-                time=self._clock(),
-                workspace_id=told.workspace,
-                actor="host",
-                action="runners.attach_token",
-                resource=plugin,
+            by_host(
+                "runners.attach_token",
+                plugin,
+                at=self._clock(),
+                workspace_id=asked.workspace,
                 scope="hosts",
                 result="allowed",
                 reason="another host made this token",
             )
         )
-        return NothingToTell()
+        return Done()
 
 
 def addresses_of(members: Membership | None) -> Sequence[str]:
-    """Where runners attach to the other hosts."""
     return _doors(members.others) if members is not None else ()
 
 
-def _doors(hosts: Sequence[Peer]) -> Sequence[str]:
-    """Where runners attach to these hosts; one that is gone has no door."""
+def _doors(hosts: Sequence[KnownHost]) -> Sequence[str]:
     there = (host.url for host in hosts if host.gone is None and host.url.startswith("http"))
     return [attach_address(url) for url in there]

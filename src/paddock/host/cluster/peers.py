@@ -1,8 +1,7 @@
-"""Being one host among several: shows that it is there, notices who is gone, and goes on with what they left.
+"""Membership of a cluster: sends beats, declares silent hosts gone, and takes over their sessions.
 
-`rules/cluster/leases.py` decides from the store's clock who is gone. A host that was declared gone itself drops
-everything it held and comes back under another number. Beats wait for nothing else that a host does, however
-much there is to take over: a host that is only busy is not taken for gone.
+`rules/cluster.py` decides by the store's clock who is gone. A host that was itself declared gone drops its
+sessions and registers under a new boot number. Beats run in a task of their own, so a busy host does not look gone.
 """
 
 import asyncio
@@ -12,47 +11,38 @@ from math import inf
 
 import structlog
 
-from paddock.host.cluster.answering import Answering
-from paddock.host.cluster.forwarding import ClusterLink, Forwarding
+from paddock.host.audit import by_host
+from paddock.host.cluster.forwarding import Answering, ClusterLink, Forwarding
 from paddock.host.cluster.membership import Membership
 from paddock.host.session.sessions import Sessions
 from paddock.ports.bus import Subscription
 from paddock.ports.hosts import steady_seconds
-from paddock.rules.cluster.leases import (
-    BEAT_SECONDS,
-    LOST,
-    SHUT_DOWN,
-    WHY,
-    Peer,
-    lapsed,
-    unsettled,
-    was_away,
-)
+from paddock.rules.cluster import BEAT_SECONDS, LOST, SHUT_DOWN, WHY, KnownHost, lapsed, unsettled, was_away
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow
 
 log = structlog.get_logger("paddock.peers")
 
 AGAIN_SECONDS = 0.5
-"""After a beat that failed: a host acts for its runs only as long as its last one counts."""
+"""The pause after a failed beat; short, because the lease lasts only a while after the last good one."""
 LEAVE_SECONDS = 1.0
-"""How long the last word of a host may take."""
+"""How long signing off may take."""
 TAKE_AT_ONCE = 256
 TIDY_SECONDS = 300.0
 Note = Callable[[AuditRow], None]
 
 
 class Chore:
-    """Something that one host of all does now and then, after a beat of its own."""
+    """Periodic work that one host does for all."""
 
     def __init__(self, do: Callable[[], Awaitable[object]], *, every: float = 0.0) -> None:
-        """`every` so many seconds; 0: at each beat."""
+        """`every`: seconds between two times; 0 means after each beat."""
         self._do = do
         self._seconds = every
         self._done_at = -inf
 
     async def do_if_due(self, now: float) -> None:
-        """One that fails keeps no other from being done. Raises StorageUnavailableError."""
+        """Do it if it is due; a failure is only logged. Raises StorageUnavailableError."""
         if now - self._done_at < self._seconds:
             return
         self._done_at = now
@@ -64,24 +54,19 @@ class Chore:
             log.exception("a chore failed", action="chores.do")
 
 
-def nothing() -> None:
-    """Follow nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Followers:
-    """The parts of a host that follow what happens among the hosts."""
+    """Callbacks of other parts of the host."""
 
-    bus_lost: Callable[[], None] = nothing
-    """Told when nothing is heard from the others any more."""
+    bus_lost: Callable[[], None] = lambda: None
+    """Called when the bus is lost."""
     beaten: Sequence[Callable[[], None]] = ()
-    """Told that time has passed."""
+    """Called after each beat."""
     changed: Sequence[Callable[[], Awaitable[None]]] = ()
-    """Keep in memory what another host may have changed."""
+    """Called when another host has changed something that hosts keep in memory."""
     hosts_changed: Sequence[Callable[[], None]] = ()
-    """Told that hosts came or went."""
+    """Called when hosts came or went."""
     chores: Sequence[Chore] = ()
-    """Work that one host does for all."""
 
 
 class Peers:
@@ -115,14 +100,14 @@ class Peers:
         self._left = False
         self._heard: Subscription | None = None
         self._steady_since: float | None = None
-        """Since when no beat of ours has failed or come late; None: none has since the start."""
+        """When the last failed or late beat was; None if there was none."""
         self._watched_seconds = 0.0
         self._seen_changes = ""
         self._met: Sequence[int] = ()
         self._changes: str | None = None
 
     @property
-    def others(self) -> Sequence[Peer]:
+    def others(self) -> Sequence[KnownHost]:
         return self._members.others
 
     def held(self) -> bool:
@@ -132,7 +117,6 @@ class Peers:
         return self._link.bus_is_away()
 
     async def start(self) -> None:
-        """Join the others."""
         self._members.beat_at = steady_seconds()
         self._live.name = f"paddock.{await self._hosts.name()}"
         await self._bus.open(self._followers.bus_lost)
@@ -141,7 +125,7 @@ class Peers:
         await self._follow()
 
     async def keep_beating(self) -> None:
-        """Until this host leaves; and after each beat, what there is to do for those who are gone."""
+        """Beat until this host leaves, and do the work that follows a beat."""
         async with asyncio.TaskGroup() as group:
             working = group.create_task(self._work_for_ever())
             await self._beat_for_ever()
@@ -152,7 +136,7 @@ class Peers:
         await self._answering.keep_answering()
 
     async def take_over(self) -> int:
-        """Everything that nobody owns, in parts; other hosts take theirs at the same time. How many sessions it was."""
+        """Take over the sessions of hosts that are gone, in parts, while other hosts do the same. Returns how many."""
         async with self._taking:
             return await self._take_over()
 
@@ -177,24 +161,28 @@ class Peers:
                     await self.take_over()
                 await self._look_after()
             except StorageUnavailableError as error:
-                log.warning("what is done after a beat waits", action="peers.work", reason=str(error))
+                log.warning("the work after a beat waits", action="peers.work", reason=str(error))
             except Exception:
-                log.exception("what is done after a beat waits", action="peers.work")
+                log.exception("the work after a beat failed", action="peers.work")
 
     async def leave(self) -> None:
-        """Own nothing any more, and do not come back; whoever is left goes on with what is unfinished."""
+        """Sign off for good; the other hosts take over what is unfinished."""
         self._left = True
         self._bell.set()
         await self._hosts.leave(SHUT_DOWN)
         self._ring()
 
     async def close(self) -> None:
-        """The last thing a host says is that it is not there any more, so that nobody waits for its lease."""
+        """Sign off, so that nobody waits for this host's lease to end, and stop listening."""
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
                 await self.leave()
         except (TimeoutError, StorageUnavailableError) as error:
-            log.warning("the others will find out by themselves", action="peers.close", reason=str(error))
+            log.warning(
+                "this host could not sign off; its lease has to run out",
+                action="peers.close",
+                reason=str(error),
+            )
         await self._answering.stop()
         await self._forwarding.stop()
         await self._bus.close()
@@ -240,7 +228,7 @@ class Peers:
         for boot in await self._hosts.declare_gone(silent, LOST):
             peer = known[boot]
             log.warning("a host is gone", action="hosts.gone", boot=boot, host=peer.host_id, url=peer.url)
-            self._note(self._audit("hosts.gone", str(boot), f"{_called(peer)} was silent for the length of its lease"))
+            self._note(self._audit("hosts.gone", str(boot), f"{_name_of(peer)} was silent for the length of its lease"))
         await self._beat()
         self._ring()
 
@@ -259,33 +247,32 @@ class Peers:
         return len(tried)
 
     async def _come_back(self) -> None:
-        """We were declared gone: others have what was ours."""
+        """Register again after this host was declared gone and lost its sessions."""
         dropped = self._sessions.drop_all()
         before = self._hosts.boot
         await self._hosts.register()
         await self._join()
         await self._beat()
-        log.warning("this host was taken for gone and is back", action="hosts.back", boot=self._hosts.boot)
+        log.warning("this host was declared gone and is back", action="hosts.back", boot=self._hosts.boot)
         self._note(self._audit("hosts.back", str(before), f"declared gone; {dropped} session(s) were dropped"))
 
     async def _look_after(self) -> None:
-        for tell in self._followers.beaten:
-            tell()
+        for callback in self._followers.beaten:
+            callback()
         if (met := [peer.boot for peer in self.others]) != self._met:
             self._met = met
-            for tell in self._followers.hosts_changed:
-                tell()
+            for callback in self._followers.hosts_changed:
+                callback()
         await self._follow()
         if self._members.is_housekeeper:
             for chore in self._chores:
                 await chore.do_if_due(steady_seconds())
 
     async def _follow(self) -> None:
-        """Take in what was changed for all hosts."""
-        seen = self._seen_changes  # a beat may see more meanwhile, which is for the next time
+        seen = self._seen_changes  # a beat may see more meanwhile; that is for the next call
         if self._changes != seen:
-            for follow in self._followers.changed:
-                await follow()
+            for callback in self._followers.changed:
+                await callback()
             self._changes = seen
 
     async def _join(self) -> None:
@@ -300,18 +287,8 @@ class Peers:
         self._bus.publish(self._live.subject("hosts"), b"")
 
     def _audit(self, action: str, boot: str, reason: str) -> AuditRow:
-        return AuditRow(
-            time=self._clock(),
-            workspace_id="",
-            actor="host",
-            action=action,
-            resource=boot,
-            scope="hosts",
-            result="decided",
-            reason=reason,
-        )
+        return by_host(action, boot, at=self._clock(), scope="hosts", result="decided", reason=reason)
 
 
-def _called(peer: Peer) -> str:
-    """Name of a host for people."""
+def _name_of(peer: KnownHost) -> str:
     return f"the host at {peer.url}" if peer.url else f"the host {peer.host_id}"

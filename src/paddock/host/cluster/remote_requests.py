@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any, cast, get_args
 
 import msgspec
+from msgspec import field
 
 from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import NewRun
-from paddock.rules.access.credentials import HOST, Credential
+from paddock.rules.access.signatures import HOST, Credential
 from paddock.rules.rows.rows import AuditRow, Row, SessionRow
 from paddock.rules.values import Value, nothing
 
@@ -15,7 +16,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class AcceptRun(Value, frozen=True):
-    """A new run. Rows that are written with it are of many types, so it travels in a form of its own."""
+    """Accept a new run. It is sent as `_Carried`, because the rows written with it are of many types."""
 
     new: NewRun
 
@@ -28,15 +29,15 @@ class CancelTheRun(Value, frozen=True, tag="cancel"):
 
 class Control(Value, frozen=True, tag="control"):
     principal: Principal
-    thread_id: str
+    session_id: str = field(name="thread_id")
     subtype: str
     payload: Mapping[str, Any]
     tx_id: str | None
-    turn_id: str | None
+    run_id: str | None = field(name="turn_id")
 
 
 class LetIn(Value, frozen=True, tag="let_in"):
-    """A runner may attach with the token of this hash, as it may at the host that made it."""
+    """Let a runner attach with the token of this hash, made at another host."""
 
     digest: bytes
     workspace: str
@@ -44,18 +45,18 @@ class LetIn(Value, frozen=True, tag="let_in"):
     name: str
     permissions: Any = None
     by: Credential = HOST
-    """The credential of whoever made the token."""
+    """The credential with which the token was made."""
 
 
 class ForgetFiles(Value, frozen=True, tag="forget_files"):
-    """A conversation is being forgotten: what this host keeps of it on its own disk goes too."""
+    """Remove the files of a deleted conversation from the disk of the host that is asked."""
 
     workspace_id: str
-    conversation_id: str
+    session_id: str = field(name="conversation_id")
 
 
 class ForgetThread(Value, frozen=True, tag="forget_thread"):
-    """A conversation that rests at this host is to be forgotten, with the row about who decided it, if somebody did."""
+    """Delete a conversation at rest, together with the audit row of the person who asked for it, if one did."""
 
     session: SessionRow
     audit: AuditRow | None = None
@@ -64,35 +65,24 @@ class ForgetThread(Value, frozen=True, tag="forget_thread"):
 
 
 class MoveThread(Value, frozen=True, tag="move_thread"):
-    """A conversation that rests at this host is to belong to another user, with the row about who decided it."""
+    """Give a conversation at rest to another user, together with the audit row of the decision."""
 
     session: SessionRow
     user: str
     audit: AuditRow
 
 
-class Moved(Value, frozen=True):
-    """The reply: it belongs to the other user now, or something goes on in it."""
+class Done(Value, frozen=True):
+    """The reply to a request without a result of its own: done, or not because the conversation is in use."""
 
-    it_is: bool
-
-
-class NothingToTell(Value, frozen=True):
-    """It is done."""
+    done: bool = field(name="it_is", default=True)
 
 
-class Forgotten(Value, frozen=True):
-    """The reply: it is forgotten, or something goes on in it."""
-
-    it_is: bool
-
-
-def _as_carried(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
-    """Make fields optional on the way that are optional in a run: a host of the release before does not know them."""
-    if field.required:
-        return field.name, field.type
-    default: Any = cast("Any", msgspec.field)(default=field.default, default_factory=field.default_factory)
-    return field.name, field.type, default
+def _as_carried(field: msgspec.structs.FieldInfo) -> tuple[str, Any, Any]:
+    """Keep optional fields optional: a host of an older release does not send them."""
+    make = cast("Any", msgspec.field)
+    carried = make(name=field.encode_name, default=field.default, default_factory=field.default_factory)
+    return field.name, field.type, carried
 
 
 _CARRIED = [field for field in msgspec.structs.fields(NewRun) if field.name != "rows"]
@@ -120,7 +110,7 @@ RemoteRequest = AcceptRun | CancelTheRun | Control | LetIn | ForgetFiles | Forge
 
 
 class Reply(Value, frozen=True):
-    """An answer on its way back: what it is, or why not."""
+    """The answer to a request: its encoded result, or an error."""
 
     body: msgspec.Raw = msgspec.Raw(b"null")
     code: str | None = None
@@ -128,6 +118,7 @@ class Reply(Value, frozen=True):
     retryable: bool = False
     details: Mapping[str, Any] = nothing
     moved: bool = False
+    """The conversation is no longer at the host that was asked."""
 
 
 _decode_request = msgspec.json.Decoder(
@@ -137,7 +128,7 @@ decode_reply = msgspec.json.Decoder(Reply).decode
 
 
 def _as_made(value: Any) -> Any:
-    """Sequences are tuples in the house."""
+    """Decoded sequences are tuples inside the host."""
     return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
 
 

@@ -1,25 +1,31 @@
-"""Uploads of users: handed out under signed URLs, and made part of a message.
+"""Uploads of users: offered under signed URLs, checked, and made part of a message.
 
-Who asks is known to the door and comes in as a value. What is taken in is judged by `uploads.py`; no address that a
-client names is ever fetched.
+The door knows the user and passes them as a value. Files are judged by their content. No address that a client names is
+ever fetched.
 """
 
 from collections.abc import AsyncIterator, Callable
+from hashlib import sha256
+
+import msgspec
 
 from paddock.host.calls.artifacts import Artifacts, new_artifact_id
-from paddock.host.conversations.uploads import UPLOADED, Uploads
 from paddock.host.people.principals import Principal
 from paddock.ports import KeptRecords
 from paddock.ports.attachments import AttachmentRef, Pictures
-from paddock.rules.access.artifacts import is_expired
-from paddock.rules.access.credentials import HOST, Credential
-from paddock.rules.conversations.attachment_urls import (
+from paddock.ports.places import Places
+from paddock.rules.access.artifacts import NewArtifact, is_expired
+from paddock.rules.access.signatures import HOST, Credential, SigningKeys
+from paddock.rules.conversations.attachments import (
+    IMAGES,
     MAX_URL_CHARS,
+    AttachmentLimits,
     Disposition,
     Owner,
     ReadAddress,
-    SigningKeys,
     Upload,
+    check_size,
+    checked_kind,
     counts,
     granted_upload,
     offered_id,
@@ -28,14 +34,16 @@ from paddock.rules.conversations.attachment_urls import (
     read_address,
     taken_apart,
     upload_address,
+    wrong_type,
 )
-from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows.rows import ArtifactGone, ArtifactRow, UploadsCap
+from paddock.rules.rows.rows import ArtifactGone, ArtifactRow, AuditRow, UploadsCap
 from paddock.rules.values import replace
 
+UPLOADED = "platform"
+"""The source of a file that a user uploaded."""
 TOLD = (UPLOADED, "tool")
-"""Where a file comes from that its user may see although nobody mentioned it."""
+"""Sources of files that a user may see although no message mentions them."""
 NOT_OURS = "this address is not valid, or not any more; ask for a fresh one"
 
 
@@ -51,7 +59,7 @@ class UserAttachments:
         limits: AttachmentLimits | None = None,
         public_url: str | None = None,
     ) -> None:
-        """`public_url` is where clients reach this host; without it URLs are paths."""
+        """`public_url` is this host's address for clients; without it URLs are paths."""
         self.limits = limits or AttachmentLimits()
         self._uploads = Uploads(artifacts, records, pictures, clock=clock, limits=self.limits)
         self._artifacts = artifacts
@@ -80,7 +88,8 @@ class UserAttachments:
         return replace(upload, artifact_id=artifact_id, by=by.written(), expires=expires)
 
     async def pending_until(self, principal: Principal, artifact_id: str) -> int | None:
-        """Until when this user may still upload what was offered under this id; None when it is there, or no offer."""
+        """Return the time until which this user may upload an offered file; None when it is there, or was not
+        offered."""
         owner = Owner(principal.workspace_id, principal.user_id)
         until = offered_until(self._keys(), owner, artifact_id, self._clock())
         return until if until is None or await self._records.artifact(artifact_id) is None else None
@@ -96,16 +105,16 @@ class UserAttachments:
         return upload
 
     async def finish(self, upload: Upload, content: bytes) -> ArtifactRow:
-        """Keep what was uploaded under an address, once. Raises CONFLICT for a second time."""
+        """Keep the file of an offer, once. Raises CONFLICT for a second time."""
         return await self._uploads.finish(upload, content)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
     async def find(self, principal: Principal, artifact_id: str) -> ArtifactRow:
-        """A file this user uploaded, that was made for them, or that a tool gave back to a run of theirs.
+        """Return a file that this user uploaded, that was made for them, or that a tool gave to a run of theirs.
 
-        Raises NOT_FOUND. The results of tools are told to the user of a run, and so are the files they refer to; what
-        an agent keeps to itself is not.
+        Raises NOT_FOUND. A user sees the results of tools, and so the files in them; files that an agent keeps to
+        itself stay hidden.
         """
         row = await self._artifacts.find(principal.workspace_id, artifact_id)
         if row is None or row.user_id != principal.user_id or not (row.published or row.source in TOLD):
@@ -113,7 +122,7 @@ class UserAttachments:
         return row
 
     async def opened(self, address: ReadAddress | None) -> ArtifactRow:
-        """The file that a signed address stands for. Raises UNAUTHORIZED; an unknown file looks the same."""
+        """Return the file of a signed address. Raises UNAUTHORIZED, also for an unknown file."""
         row = await self._records.artifact(address.artifact_id) if address is not None else None
         now = self._clock()
         if (
@@ -138,7 +147,7 @@ class UserAttachments:
         )
 
     async def forget(self, principal: Principal, artifact_id: str) -> None:
-        """Take back an upload that no message holds. Raises NOT_FOUND, CONFLICT."""
+        """Remove an upload that no message holds. Raises NOT_FOUND, CONFLICT."""
         row = await self.find(principal, artifact_id)
         if row.conversation_id is not None or row.source != UPLOADED:
             raise HostError(ErrorCode.CONFLICT, "this file is part of a conversation; erase the message that holds it")
@@ -149,14 +158,14 @@ class UserAttachments:
     # --- in a message ------------------------------------------------------------------------------------------------
 
     async def resolve(
-        self, url: str, *, workspace_id: str, user_id: str, thread_id: str, known: bool = False
+        self, url: str, *, workspace_id: str, user_id: str, session_id: str, known: bool = False
     ) -> AttachmentRef | None:
         row = await self._signed(url, Owner(workspace_id, user_id), known=known)
         if row is None or row.mime_type not in self.limits.types:
             return None
-        if known and row.conversation_id != thread_id:
+        if known and row.conversation_id != session_id:
             return None
-        if row.conversation_id not in (None, thread_id):
+        if row.conversation_id not in (None, session_id):
             row = await self._copy(row)
         return self._ref(row)
 
@@ -169,9 +178,9 @@ class UserAttachments:
         return row if counts(self._keys(), owner, address, -1.0 if known else now) else None
 
     def _is_here(self, url: str) -> bool:
-        """Tell if an address may be ours by its beginning: a path, or the public URL if one is set.
+        """Tell by its beginning whether an address may be ours: a path, or the public URL if one is set.
 
-        Doors make a path of an address at the host that their caller used.
+        Doors turn an address at the host that their caller used into a path.
         """
         if url.startswith("/"):
             return not url.startswith("//")
@@ -179,7 +188,7 @@ class UserAttachments:
         return origin is not None and origin == self._origin
 
     async def _copy(self, row: ArtifactRow) -> ArtifactRow:
-        """A second row for the same bytes, for another conversation: what becomes of one does not touch the other."""
+        """Return a second row for the same bytes, for another conversation, so that each can be removed alone."""
         now = self._clock()
         copy = replace(
             row,
@@ -213,3 +222,119 @@ def _owner(row: ArtifactRow) -> Owner:
 
 def _unknown() -> HostError:
     return HostError(ErrorCode.NOT_FOUND, "there is no such attachment")
+
+
+WAITING, WAITING_IN_ALL = 4, 32
+"""Most uploads that wait, of one workspace and in all; each is held in memory."""
+
+
+class Uploads:
+    def __init__(
+        self,
+        artifacts: Artifacts,
+        records: KeptRecords,
+        pictures: Pictures,
+        *,
+        clock: Callable[[], float],
+        limits: AttachmentLimits,
+    ) -> None:
+        self._artifacts = artifacts
+        self._records = records
+        self._pictures = pictures
+        self._clock = clock
+        self._limits = limits
+        self._places = Places(limits.at_once, waiting=WAITING, waiting_in_all=WAITING_IN_ALL)
+        self._under_way = set[str]()
+        """Addresses with an upload under way."""
+
+    def offer(self, owner: Owner, *, mime_type: str, size: int, sha256: str | None, name: str | None) -> Upload:
+        """Check the terms of a later upload. Raises INVALID_ARGUMENT, PAYLOAD_TOO_LARGE."""
+        check_size(size, self._limits)
+        if mime_type not in self._limits.types:
+            raise wrong_type(self._limits)
+        expires = int(self._clock()) + self._limits.url_seconds
+        return Upload(new_artifact_id(), owner.workspace_id, owner.user_id, mime_type, size, sha256, name, expires)
+
+    async def keep(self, owner: Owner, content: bytes, name: str | None, promised: Upload | None = None) -> ArtifactRow:
+        """Keep a file; one that was offered must match its offer. Raises HostError with the reason."""
+        try:
+            async with self._places.taken(owner.workspace_id):
+                return await self._kept(owner, content, name, promised)
+        except HostError as error:
+            if error.code is not ErrorCode.UNAVAILABLE:
+                await self._records.write([self.decided(owner, "", str(error.code), error.message)])
+            raise
+
+    async def finish(self, upload: Upload, content: bytes) -> ArtifactRow:
+        """Keep an offered file, once. Raises CONFLICT for a second time."""
+        if upload.artifact_id in self._under_way:
+            raise _used()
+        self._under_way.add(upload.artifact_id)
+        try:
+            if await self._records.artifact(upload.artifact_id) is not None:
+                raise _used()
+            owner = Owner(upload.workspace_id, upload.user_id)
+            return await self.keep(owner, content, upload.name, promised=upload)
+        finally:
+            self._under_way.discard(upload.artifact_id)
+
+    async def _kept(self, owner: Owner, content: bytes, name: str | None, promised: Upload | None) -> ArtifactRow:
+        if promised is not None:
+            _check_promise(promised, content)
+        kind = checked_kind(content, self._limits)
+        if promised is not None and kind != promised.mime_type:
+            raise _invalid(f"the file is {kind} and not {promised.mime_type}, as was said before")
+        about: dict[str, int] = {}
+        if kind in IMAGES:
+            picture = await self._pictures.clean(
+                content, kind, max_pixels=self._limits.pixels, workspace=owner.workspace_id
+            )
+            content, about = picture.content, {"width": picture.width, "height": picture.height}
+        artifact_id = promised.artifact_id if promised else new_artifact_id()
+        new = NewArtifact(
+            workspace_id=owner.workspace_id,
+            user_id=owner.user_id,
+            source=UPLOADED,
+            artifact_type="image" if kind in IMAGES else "document",
+            name=name,
+            claimed_mime=kind,
+            metadata=msgspec.json.encode(about) if about else b"",
+        )
+        return await self._artifacts.keep(
+            new,
+            content,
+            max_bytes=max(2 * self._limits.file_bytes, len(content)),  # the redrawn picture may be larger
+            audit=[self.decided(owner, artifact_id, "allowed", kind)],
+            artifact_id=artifact_id,
+            keep_seconds=self._limits.unused_seconds,
+            conditions=[UploadsCap(owner.workspace_id, owner.user_id, self._limits.user_bytes)],
+        )
+
+    def decided(
+        self, owner: Owner, artifact_id: str, result: str, reason: str, action: str = "attachment.upload"
+    ) -> AuditRow:
+        return AuditRow(
+            time=self._clock(),
+            workspace_id=owner.workspace_id,
+            actor=f"user:{owner.user_id}",
+            action=action,
+            resource=artifact_id,
+            scope=owner.user_id,
+            result=result,
+            reason=reason,
+        )
+
+
+def _check_promise(promised: Upload, content: bytes) -> None:
+    if len(content) != promised.size:
+        raise _invalid(f"the file has {len(content)} bytes and not {promised.size}, as was said before")
+    if promised.sha256 is not None and sha256(content).hexdigest() != promised.sha256:
+        raise _invalid("the file has another SHA-256 than was said before")
+
+
+def _used() -> HostError:
+    return HostError(ErrorCode.CONFLICT, "something was uploaded here already; ask for another address")
+
+
+def _invalid(text: str) -> HostError:
+    return HostError(ErrorCode.INVALID_ARGUMENT, text)

@@ -1,4 +1,4 @@
-"""Files that come inside a client's message: kept here and referred to by id. Nothing a client points at is fetched."""
+"""Files inside a client's message: kept here and referred to by id. No address that a client names is fetched."""
 
 import re
 
@@ -9,7 +9,7 @@ from paddock.rules.conversations.client_history import Media
 from paddock.rules.errors import ErrorCode, HostError
 
 MAX_FILE_BYTES = 6 * 1024 * 1024
-"""Of one that comes inline: larger ones are uploaded first."""
+"""Most bytes of an inline file: larger ones are uploaded first."""
 NOT_OURS = "its url is none that this host signed for you, and others are never fetched"
 NO_SUCH_FILE = "there is no such attachment; upload it first"
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*;base64,", re.ASCII)
@@ -20,19 +20,19 @@ class ClientFiles:
     def __init__(self, attachments: Attachments) -> None:
         self._attachments = attachments
 
-    async def store(self, principal: Principal, thread_id: str, media: Media) -> AttachmentRef | str:
-        """The file as it is kept, or why it cannot be used."""
+    async def store(self, principal: Principal, session_id: str, media: Media) -> AttachmentRef | str:
+        """Return the kept file, or why it cannot be used."""
         try:
-            return await self._taken(principal, thread_id, media)
+            return await self._taken(principal, session_id, media)
         except HostError as error:
             if error.code not in _UNUSABLE:
                 raise
             return error.message
 
-    async def need(self, principal: Principal, thread_id: str, media: Media, where: str) -> AttachmentRef:
-        """Take a file without which the message would be another one. Raises HostError that names the place."""
+    async def need(self, principal: Principal, session_id: str, media: Media, where: str) -> AttachmentRef:
+        """Keep a file that the message cannot do without. Raises HostError that names its position."""
         try:
-            found = await self._taken(principal, thread_id, media)
+            found = await self._taken(principal, session_id, media)
         except HostError as error:
             text = f"{where}: {error.message}"
             raise HostError(error.code, text, retryable=error.retryable) from error
@@ -41,7 +41,7 @@ class ClientFiles:
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"{where}: {text}")
         return found
 
-    async def _taken(self, principal: Principal, thread_id: str, media: Media) -> AttachmentRef | str:
+    async def _taken(self, principal: Principal, session_id: str, media: Media) -> AttachmentRef | str:
         who = {"workspace_id": principal.workspace_id, "user_id": principal.user_id}
         inline = _DATA_URL.match(media.url) if media.url else None
         if media.data is not None or inline is not None:
@@ -51,7 +51,7 @@ class ClientFiles:
         if url is None:
             return "it has neither data nor a url"
         found = await self._attachments.resolve(
-            url, workspace_id=principal.workspace_id, user_id=principal.user_id, thread_id=thread_id
+            url, workspace_id=principal.workspace_id, user_id=principal.user_id, session_id=session_id
         )
         return found or NOT_OURS
 

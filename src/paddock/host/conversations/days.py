@@ -1,4 +1,4 @@
-"""A conversation as its owner reads it: one day at a time, in their own time zone. Tools and events stay out of it."""
+"""A conversation by days in its owner's time zone. Tools and events are left out."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -13,20 +13,20 @@ from paddock.rules.schedule.time_zones import LAST_RESORT, day_of, day_start
 from paddock.rules.values import Value
 
 LOOKED_AT = 20
-"""Conversations that are read at once to find one that is not a job's."""
+"""Conversations that are read at once to find one that does not belong to a job."""
 MAX_ITEMS = 10_000
-"""Of one day; of a longer one the last are told, and that it was longer."""
+"""Most items of a day; of a longer one the last are returned, and `cut` is set."""
 _NO_END = 1 << 62
 
 
 class _Records(AutomationRecords, ConversationRecords, DayRecords, PeopleRecords, SessionRecords, Protocol):
-    """The ports of the store that are used here."""
+    """Ports of the store that are used here."""
 
 
 class Day(Value, frozen=True):
     """One day of a session; empty when `day` is None."""
 
-    thread_id: str | None
+    session_id: str | None
     day: date | None = None
     items: Sequence[TranscriptRow] = ()
     more: bool = False
@@ -34,7 +34,7 @@ class Day(Value, frozen=True):
     cut: bool = False
     """The day has more than `MAX_ITEMS`."""
     opinions: Mapping[str, FeedbackRow] = {}
-    """What the owner thinks of answers, by item."""
+    """The owner's ratings of answers, by item."""
 
 
 class Days:
@@ -42,10 +42,10 @@ class Days:
         self._records = records
         self._users = users
 
-    async def day(self, principal: Principal, thread_id: str | None, before: date | None) -> Day:
-        """The latest day on which something was said, strictly before `before`. Raises NOT_FOUND for a thread that
-        is not the caller's."""
-        found = await self._thread(principal, thread_id)
+    async def day(self, principal: Principal, session_id: str | None, before: date | None) -> Day:
+        """Return the latest day with an item, before `before`. Raises NOT_FOUND for a thread that is not the
+        caller's."""
+        found = await self._thread(principal, session_id)
         if found is None:
             return Day(None)
         zone = ZoneInfo((await self._users.profile(principal)).time_zone or LAST_RESORT)
@@ -53,17 +53,17 @@ class Days:
         last = await self._records.spoken(found, before=until)
         return await self._of(found, day_of(last[0].created_at, zone), until, zone) if last else Day(found)
 
-    async def _of(self, thread_id: str, day: date, until: int, zone: ZoneInfo) -> Day:
-        start = await self._records.place_of(thread_id, day_start(day, zone))
-        items = await self._records.spoken(thread_id, before=until, start=start, limit=MAX_ITEMS + 1)
-        earlier = await self._records.spoken(thread_id, before=start)
+    async def _of(self, session_id: str, day: date, until: int, zone: ZoneInfo) -> Day:
+        start = await self._records.place_of(session_id, day_start(day, zone))
+        items = await self._records.spoken(session_id, before=until, start=start, limit=MAX_ITEMS + 1)
+        earlier = await self._records.spoken(session_id, before=start)
         kept = sorted(items[:MAX_ITEMS], key=lambda row: row.seq)
         answers = [row.item_id for row in kept if row.role == "assistant"]
-        opinions = await self._records.feedback(thread_id, answers)
-        return Day(thread_id, day, kept, more=bool(earlier), cut=len(items) > MAX_ITEMS, opinions=opinions)
+        opinions = await self._records.feedback(session_id, answers)
+        return Day(session_id, day, kept, more=bool(earlier), cut=len(items) > MAX_ITEMS, opinions=opinions)
 
     async def _last(self, principal: Principal) -> str | None:
-        """The conversation that this person opened last; those that jobs talk in are none of theirs."""
+        """Return the conversation that this person opened last; jobs' conversations do not count."""
         before: int | None = None
         while True:
             rows = await self._records.sessions_of(
@@ -76,11 +76,11 @@ class Days:
                 return None
             before = rows[-1].number
 
-    async def _thread(self, principal: Principal, thread_id: str | None) -> str | None:
-        """The one asked for; else the one opened last that is neither archived nor a job's, if there is any."""
-        if thread_id is None:
+    async def _thread(self, principal: Principal, session_id: str | None) -> str | None:
+        """Return the thread asked for; otherwise the one opened last that is neither archived nor a job's."""
+        if session_id is None:
             return await self._last(principal)
-        session = await self._records.session(thread_id)
+        session = await self._records.session(session_id)
         if session is None or (session.workspace_id, session.user_id) != (principal.workspace_id, principal.user_id):
             raise no_such_thread()
-        return thread_id
+        return session_id

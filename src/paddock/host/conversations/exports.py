@@ -1,4 +1,4 @@
-"""A whole conversation to take away, as JSON or as Markdown, a piece at a time: it is never held whole."""
+"""Exports of a conversation as JSON or Markdown, piece by piece: it is never held in memory as a whole."""
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
@@ -7,8 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from paddock.ports import ConversationRecords, PeopleRecords
-from paddock.rules.conversations.naming import name_of
-from paddock.rules.rows.rows import ERASED_WORDS, SessionSummary, TranscriptRow, is_erased
+from paddock.rules.rows.rows import ERASED_WORDS, SessionSummary, TranscriptRow, is_erased, session_name
 
 AT_ONCE = 500
 
@@ -16,7 +15,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Records(ConversationRecords, PeopleRecords, Protocol):
-    """The ports of the store that are used here."""
+    """Ports of the store that are used here."""
 
 
 class Exports:
@@ -24,10 +23,10 @@ class Exports:
         self._records = records
 
     async def as_json(self, session: SessionSummary) -> AsyncIterator[bytes]:
-        """One object; every item of the conversation's present course, tools and events too."""
+        """Export the conversation as one JSON object, with tools and events, without items of other branches."""
         about = {
             "threadId": session.session_id,
-            "title": name_of(session),
+            "title": session_name(session),
             "createdAt": _iso(session.created_at),
             "updatedAt": _iso(session.updated_at),
         }
@@ -44,7 +43,7 @@ class Exports:
 
     async def as_markdown(self, session: SessionSummary) -> AsyncIterator[bytes]:
         """Export the conversation as Markdown, without tools and events."""
-        title = " ".join((name_of(session) or "Conversation").split())
+        title = " ".join((session_name(session) or "Conversation").split())
         yield f"# {title}\n".encode()
         async for rows in self._pages(session.session_id):
             for row in rows:

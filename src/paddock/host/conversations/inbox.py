@@ -1,15 +1,20 @@
-"""Where doors hand things in: accepted means on record, and the same request gets the same answer."""
+"""The way in for messages of users: accepted means on record, and the same request gets the same answer.
+
+Also the names of threads. Inside, a thread is a UUID; clients and platforms call it as they like. A name leads to the
+thread on record under it. The id of a new one is made with the cluster's secret, so that nobody who knows the name can
+take the id before its owner does.
+"""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol
+from uuid import UUID
 
 from paddock.host.agents.agents import Agents
-from paddock.host.cluster.answering import RequestHandlers
-from paddock.host.cluster.forwarding import Forwarding
-from paddock.host.cluster.outage import Outage
-from paddock.host.cluster.remote_requests import AcceptRun, CancelTheRun, NothingToTell
-from paddock.host.ids import new_id
+from paddock.host.cluster.forwarding import Forwarding, RequestHandlers
+from paddock.host.cluster.remote_requests import AcceptRun, CancelTheRun, Done
+from paddock.host.ids import id_of, keyed_id, new_id
+from paddock.host.outage import Outage
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.people.users import Users
 from paddock.host.runs.runs import Runs
@@ -19,16 +24,17 @@ from paddock.host.session.sessions import Sessions
 from paddock.ports import ConversationRecords, PeopleRecords
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import is_salted
-from paddock.rules.rows.rows import TERMINAL_STATUSES, AuditRow, RunRow
-from paddock.rules.run.events import CONTINUED, MESSAGE, is_message
+from paddock.rules.log.payloads import CONTINUED, MESSAGE, is_message
+from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow
+from paddock.rules.run.request_bodies import is_uuid
 from paddock.rules.session.messages import CancelRequested
 from paddock.rules.session.routing import SIGNS, leading_mention
 from paddock.rules.values import replace
 
-__all__ = ["Accepted", "Complete", "Inbox", "NewRun"]
+__all__ = ["NAMES_PURPOSE", "Accepted", "Complete", "Inbox", "NewRun", "ThreadNames", "room_name"]
 
 Complete = Callable[[NewRun, bool], Awaitable[NewRun]]
-"""Fills in what has to be looked up in the conversation, which is there or not; asked once, for a run that is new."""
+"""Fills in what has to be looked up in the conversation, which may exist. Called once for each run."""
 
 
 def _mentioning(new: NewRun, agents: Agents) -> NewRun:
@@ -39,8 +45,8 @@ def _mentioning(new: NewRun, agents: Agents) -> NewRun:
 
 
 def _addressed(new: NewRun, agents: Agents) -> NewRun:
-    """A message goes to whom it names, else the session decides; an event goes to the one agent that answers it. A
-    job's own tick is no event that anybody has to listen for: the job says who is asked."""
+    """The run with its agent: for a message the one that it names, or none, and then the session decides; for an event
+    the one agent that answers it. A job's own tick needs no agent that listens to it: the job names one."""
     event_type = MESSAGE if new.event is None or new.event.event_type == CONTINUED else new.event.event_type
     if isinstance(new.cause, Firing) or (new.agent_id is None and is_message(event_type)):
         return new
@@ -49,11 +55,11 @@ def _addressed(new: NewRun, agents: Agents) -> NewRun:
 
 
 class _Records(ConversationRecords, PeopleRecords, Protocol):
-    """The ports of the store that are used here."""
+    """Ports of the store that are used here."""
 
 
 class Inbox:
-    """The way in for new runs and cancels."""
+    """Accepts new runs and cancels."""
 
     def __init__(
         self,
@@ -76,7 +82,7 @@ class Inbox:
 
     @property
     def remote_handlers(self) -> RequestHandlers:
-        """How this host does it when another one asks."""
+        """The handlers of requests from other hosts."""
         return {AcceptRun: lambda request: self._accept(request.new), CancelTheRun: self._cancel_for}
 
     @property
@@ -101,9 +107,9 @@ class Inbox:
 
     async def _sent(self, new: NewRun, complete: Complete | None) -> AcceptRun:
         """Complete a request here with what only this door knows, before it is sent to another host."""
-        if complete is None or await self._records.inbox(new.thread_id, new.client_run_id) is not None:
+        if complete is None or await self._records.inbox(new.session_id, new.client_run_id) is not None:
             return AcceptRun(new)
-        return AcceptRun(await complete(new, (await self._sessions.view(new.thread_id)).exists))
+        return AcceptRun(await complete(new, (await self._sessions.view(new.session_id)).exists))
 
     async def _accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         agents, workspace = self._agents, new.principal.workspace_id
@@ -113,34 +119,37 @@ class Inbox:
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {new.agent_id!r}; known are: {known}")
         try:
             new = _addressed(await self._known_by_profile(new), agents)
-            session = await self._sessions.open(new.thread_id)
+            session = await self._sessions.open(new.session_id)
             if session.exists and (known := await self._known(session, new)) is not None:
                 return known
-            await self._sessions.words.check(new.principal)
+            await self._sessions.services.words.check(new.principal)
             if complete is not None:
                 new = _mentioning(await complete(new, session.exists), agents)
             admission = self._runs.live.admission
             if not admission.has_room(workspace):
                 await admission.enter(workspace)
-            with admission.entering(workspace):
+            admission.entered(workspace)  # counted until the run itself is
+            try:
                 agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
-                await self._runs.prepare(agent_id, workspace, start=False)
-                session = await self._sessions.open(new.thread_id)
-                task_id = new_id()
-                return await session.submit(new, task_id, task_id.replace("-", ""))
+                await self._runs.authority.prepare(agent_id, workspace, start=False)
+                session = await self._sessions.open(new.session_id)
+                run_id = new_id()
+                return await session.submit(new, run_id, run_id.replace("-", ""))
+            finally:
+                admission.left(workspace)
         except HostError as error:
-            await self._note(new.principal, "run.accept", new.thread_id, error)
+            await self._note(new.principal, "run.accept", new.session_id, error)
             raise
 
     async def _known_by_profile(self, new: NewRun) -> NewRun:
-        """With the language and the time zone the user set, unless the door knows better."""
+        """Fill in the language and the time zone that the user set, unless the door knows better."""
         profile = await self.users.profile(new.principal)
         if profile.locale is None and profile.time_zone is None:
             return new
         return replace(new, locale=new.locale or profile.locale, time_zone=new.time_zone or profile.time_zone)
 
     async def _known(self, session: SessionLoop, new: NewRun) -> Accepted | None:
-        """The answer this request was given before, if it is on record."""
+        """Return the earlier answer to this request, if it is on record."""
         if not owns(session.owner, new):
             raise no_such_thread()
         row = await self._records.inbox(session.session_id, new.client_run_id)
@@ -158,18 +167,18 @@ class Inbox:
         if run.status in TERMINAL_STATUSES:
             return run
         wish = CancelTheRun(run.run_id, principal)
-        await self._forwarding.here_or_at_owner(partial(self._cancel, run, principal), wish, NothingToTell)
+        await self._forwarding.here_or_at_owner(partial(self._cancel, run, principal), wish, Done)
         return await self._records.run(run.run_id) or run
 
-    async def _cancel(self, run: RunRow, principal: Principal, reason: str = "user") -> NothingToTell:
+    async def _cancel(self, run: RunRow, principal: Principal, reason: str = "user") -> Done:
         session = await self._sessions.open(run.session_id)
         await session.record(CancelRequested(run.run_id, principal.user_id, reason, at=self._clock()))
-        return NothingToTell()
+        return Done()
 
-    async def _cancel_for(self, wish: CancelTheRun) -> NothingToTell:
-        """For another host, which has checked whose run it is."""
+    async def _cancel_for(self, wish: CancelTheRun) -> Done:
+        """Cancel for another host, which has checked whose run it is."""
         run = await self._records.run(wish.run_id)
-        return NothingToTell() if run is None else await self._cancel(run, wish.principal, wish.reason)
+        return Done() if run is None else await self._cancel(run, wish.principal, wish.reason)
 
     async def cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:
         """Cancel a run by its id alone; one that has ended stays as it is."""
@@ -180,19 +189,57 @@ class Inbox:
         if run is None or run.status in TERMINAL_STATUSES:
             return
         wish = CancelTheRun(run_id, principal, reason)
-        await self._forwarding.here_or_at_owner(partial(self._cancel, run, principal, reason), wish, NothingToTell)
+        await self._forwarding.here_or_at_owner(partial(self._cancel, run, principal, reason), wish, Done)
 
-    async def _note(self, principal: Principal, action: str, thread_id: str, error: HostError) -> None:
+    async def _note(self, principal: Principal, action: str, session_id: str, error: HostError) -> None:
         if error.code is ErrorCode.UNAVAILABLE:
             return
-        row = AuditRow(
-            time=self._clock(),
-            workspace_id=principal.workspace_id,
-            actor=f"user:{principal.user_id}",
-            action=action,
-            resource=thread_id,
-            scope=thread_id,
-            result=str(error.code),
-            reason=error.message,
-        )
+        row = principal.audit(action, session_id, at=self._clock(), scope=session_id, error=error)
         await self._records.write([row])
+
+
+NAMES_PURPOSE = "names"
+"""Purpose of the key that is derived from the cluster's secret."""
+_NAMES = UUID("6f1de2a1-7c34-5f0b-9a55-3d8e6b7f0c21")
+_ROOMS = UUID("2c1a7d0e-58b5-5b0e-8a3c-9f4f1d6e7b52")
+"""Never change them: threads whose names are not on record have ids that were made with these."""
+
+
+class ThreadNames:
+    def __init__(self, records: PeopleRecords, key: bytes) -> None:
+        self._records = records
+        self._key = key
+
+    async def find(self, principal: Principal, name: str) -> str:
+        """The thread of a name: a UUID is itself, any other name is its user's own and always the same thread.
+
+        A new name gets the same id for all who ask at the same moment. The name of a deleted conversation can be used
+        again, for a new one.
+        """
+        if is_uuid(name):
+            return name.lower()
+        whole = f"{principal.workspace_id}\0{principal.user_id}\0{name}"
+        return await self._named(principal, name, whole, id_of(whole, _NAMES))
+
+    async def find_room(self, principal: Principal, room: str) -> str:
+        """The thread of a platform's room; `room` is the name under which it is on record (`room_name`)."""
+        old = id_of(f"{principal.workspace_id}\0{room}", _ROOMS)
+        return await self._named(principal, room, f"{principal.workspace_id}\0{principal.user_id}\0{room}", old)
+
+    async def _named(self, principal: Principal, name: str, whole: str, old: str) -> str:
+        """`old` is the id that an earlier version gave it; used if its owner has a thread of that id."""
+        first = keyed_id(whole, self._key)
+        found = await self._records.thread_named(principal.workspace_id, principal.user_id, name, first, old)
+        return found or await self._unused(whole)
+
+    async def _unused(self, whole: str) -> str:
+        """The first id of a name that no deleted thread had."""
+        before = 1
+        while await self._records.is_buried(session_id := keyed_id(f"{whole}\0{before}", self._key)):
+            before += 1
+        return session_id
+
+
+def room_name(platform: str, place: str) -> str:
+    """Stored name of a platform's room, among the names of the platform's own user."""
+    return f"{platform}\0{place}"

@@ -1,8 +1,8 @@
-"""Buttons and forms of cards, used: what they stand for is looked up in the log and becomes an input of the user's.
+"""Buttons and forms of cards: their action is looked up in the log and becomes an input of the user.
 
-An action belongs to whom the conversation belongs to, counts for a day, and once: it is asked for under its own name,
-so the rule for repeated requests holds for it as for every other. Buttons only ever speak for the person who presses
-them; an approval that the host asks for is never given here.
+An action belongs to the conversation's owner, is valid for a day, and works once: its run is named after it, so the
+rule for repeated requests holds. Buttons only speak for the person who presses them; approvals of the host are never
+given here.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,19 +13,19 @@ import msgspec
 
 from paddock.host.conversations.inbox import Inbox
 from paddock.host.people.principals import Principal
+from paddock.host.runs.stored_results import ACTIONS, DOCUMENT
 from paddock.host.session.arrivals import Accepted, NewRun
-from paddock.host.session.ui_compilation import ACTIONS, DOCUMENT
 from paddock.ports import ConversationRecords, EventLog
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import StoredFact, is_salted
+from paddock.rules.log.payloads import as_object
 from paddock.rules.rows.rows import AuditRow, RunRow
-from paddock.rules.run.context import TriggerSource
-from paddock.rules.run.outputs import as_object
-from paddock.rules.ui_schema.answers import InvalidAnswerError, as_text, filled_in, label_of, node_of
+from paddock.rules.ui_schema.actions import InvalidAnswerError, as_text, filled_in, label_of, node_of
 from paddock.rules.values import Value, replace
+from paddock_sdk.protocol.run_context import TriggerSource
 
 SECONDS = 86_400.0
-"""How long a button counts."""
+"""Seconds that a button is valid."""
 PAGES, PAGE = 40, 256
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
@@ -50,23 +50,23 @@ class UiActions:
     async def use(
         self, principal: Principal, action_id: str, values: Mapping[str, Any], source: TriggerSource = "api"
     ) -> Accepted:
-        """Do what the button says. Raises NOT_FOUND, CONFLICT for one that is over or used, INVALID_ARGUMENT."""
+        """Perform the action of a button. Raises NOT_FOUND, CONFLICT for an expired or used one, INVALID_ARGUMENT."""
         run = await self._records.run(action_id.partition(".")[0])
         if run is None or (run.workspace_id, run.user_id) != (principal.workspace_id, principal.user_id):
             raise _unknown()
         action = await self._find(run, action_id)
         try:
-            told = filled_in(action.node, values)
+            answers = filled_in(action.node, values)
         except InvalidAnswerError as error:
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
-        new = self._asked(principal, run, action_id, action, values, told)
+        new = self._asked(principal, run, action_id, action, values, answers)
         await self._check_unused(new, action)
         return await self._inbox.accept(replace(new, source=source))
 
     async def _find(self, run: RunRow, action_id: str) -> Action:
         after = run.first_seq - 1
         for _ in range(PAGES):
-            facts = await self._log.read(run.session_id, after=after, turn_id=run.run_id, limit=PAGE)
+            facts = await self._log.read(run.session_id, after=after, run_id=run.run_id, limit=PAGE)
             for fact in facts:
                 if ACTIONS.encode() in fact.payload and (action := _action_in(fact, action_id)) is not None:
                     return action
@@ -77,7 +77,7 @@ class UiActions:
 
     async def _check_unused(self, new: NewRun, action: Action) -> None:
         """Refuse a second use of an action, unless it is the same request again."""
-        known = await self._records.inbox(new.thread_id, new.client_run_id)
+        known = await self._records.inbox(new.session_id, new.client_run_id)
         if known is not None and not is_salted(known.body_hash, new.body_hash):
             raise HostError(ErrorCode.CONFLICT, "this was answered already, and differently; it counts once")
         if known is None and self._clock() >= action.shown_at + SECONDS:
@@ -90,17 +90,17 @@ class UiActions:
         action_id: str,
         action: Action,
         values: Mapping[str, Any],
-        told: list[tuple[str, Any]],
+        answers: list[tuple[str, Any]],
     ) -> NewRun:
         stands_for, label = action.stands_for, label_of(action.node)
-        text = as_text(str(stands_for.get("text") or label), told)
+        text = as_text(str(stands_for.get("text") or label), answers)
         params: dict[str, Any] = {"ui_action": {"kind": stands_for["kind"], "label": label, "values": dict(values)}}
         if stands_for["kind"] == "answer":
             answer = {"interruptId": stands_for["interrupt_id"], "status": "resolved"}
             params["resume"] = [{**answer, "payload": {**stands_for["payload"], **values}}]
         return NewRun(
             principal=principal,
-            thread_id=run.session_id,
+            session_id=run.session_id,
             client_run_id=f"ui-action:{action_id}",
             body_hash=sha256(_canonical((action_id, values))).digest(),
             message={"id": f"ui-action:{action_id}", "content": text},
@@ -112,16 +112,9 @@ class UiActions:
         )
 
     def _decided(self, principal: Principal, run: RunRow, action_id: str, kind: str) -> AuditRow:
-        return AuditRow(
-            time=self._clock(),
-            workspace_id=principal.workspace_id,
-            actor=f"user:{principal.user_id}",
-            action="ui.action",
-            resource=action_id,
-            scope=run.session_id,
-            result="allowed",
-            reason=kind,
-            session_id=run.session_id,
+        session_id = run.session_id
+        return principal.audit(
+            "ui.action", action_id, at=self._clock(), scope=session_id, reason=kind, session_id=session_id
         )
 
 

@@ -1,6 +1,6 @@
-"""Forgetting on purpose: a conversation that is deleted, a message that is erased; and readers that come too late.
+"""Deletion of conversations and erasure of messages, and the answers to readers of what is gone.
 
-What was decided stays on the audit trail. What is forgotten by age is in `retention.py`.
+The decisions stay on the audit trail. Deletion by age is in `retention.py`.
 """
 
 import asyncio
@@ -10,19 +10,21 @@ from typing import Any, Protocol
 
 import structlog
 
-from paddock.host.cluster.answering import RequestHandlers
-from paddock.host.cluster.forwarding import Forwarding
-from paddock.host.cluster.remote_requests import ForgetThread, Forgotten
-from paddock.host.keeping.sweeping import free
+from paddock.host.calls.artifacts import free
+from paddock.host.cluster.forwarding import Forwarding, RequestHandlers
+from paddock.host.cluster.remote_requests import Done, ForgetFiles, ForgetThread
 from paddock.host.people.principals import Principal, no_such_thread
+from paddock.host.runs.stored_results import repeats
+from paddock.host.runs.working_directories import WorkingDirectories
 from paddock.host.session.sessions import Sessions
-from paddock.host.session.titles import repeats
 from paddock.ports import ConversationRecords, EventLog, KeepingRecords, KeptRecords, SessionRecords
 from paddock.ports.artifacts import Blobs
 from paddock.rules.access.permissions import Grant, RunScope, state_key
+from paddock.rules.cluster import KnownHost
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import StoredFact
-from paddock.rules.log.erasing import artifacts_announced, artifacts_named, rows_of, without_copies
+from paddock.rules.log.forgetting import artifacts_announced, artifacts_named, rows_of, without_copies
+from paddock.rules.log.payloads import as_object
 from paddock.rules.rows.forgetting import CallsErased, FactErased, ItemErased, RequestsErased, SessionGone
 from paddock.rules.rows.rows import (
     TERMINAL_STATUSES,
@@ -36,7 +38,6 @@ from paddock.rules.rows.rows import (
     TranscriptRow,
     is_erased,
 )
-from paddock.rules.run.outputs import as_object
 from paddock.rules.values import Value
 
 log = structlog.get_logger("paddock.keeping")
@@ -45,24 +46,51 @@ PART = 500
 ALL = 1_000_000
 SNAPSHOT_ITEMS = 100
 INPUTS = ("USER_INPUT", "USER_INPUT:MENTION")
+TELL_SECONDS = 5.0
+"""How long another host may take to remove the files of a conversation."""
 BUSY = "something is still going on in this conversation; close it first, and if you have, try again in a moment"
 
 
-class _Records(ConversationRecords, EventLog, KeepingRecords, KeptRecords, SessionRecords, Protocol):
-    """The ports of the store that are used here."""
+class _Records(ConversationRecords, EventLog, KeepingRecords, KeptRecords, SessionRecords, Protocol): ...
 
 
 class Erased(Value, frozen=True):
-    """Result of an erasure: the message, copies that clients sent along later, files."""
+    """Counts of what was erased with a message: copies that clients sent again later, and files."""
 
     copies: int
     artifacts: int
 
 
-class Directories(Protocol):
-    """Where conversations leave files on the disks of hosts."""
+class HoldsFiles(Protocol):
+    """Holds files of conversations on disk."""
 
-    async def forget(self, workspace_id: str, conversation_id: str) -> None: ...
+    async def forget(self, workspace_id: str, session_id: str) -> None: ...
+
+
+class Directories:
+    """Working directories of a conversation on all hosts. A host that is away keeps its own."""
+
+    def __init__(
+        self, here: WorkingDirectories, forwarding: Forwarding, others: Callable[[], Sequence[KnownHost]]
+    ) -> None:
+        self._here = here
+        self._forwarding = forwarding
+        self._others = others
+
+    @property
+    def remote_handlers(self) -> RequestHandlers:
+        """Requests of other hosts that are answered here."""
+        return {ForgetFiles: self._forget_here}
+
+    async def forget(self, workspace_id: str, session_id: str) -> None:
+        request = ForgetFiles(workspace_id, session_id)
+        await self._forget_here(request)
+        ask = (self._forwarding.ask(peer.boot, request, seconds=TELL_SECONDS) for peer in self._others())
+        await asyncio.gather(*ask)
+
+    async def _forget_here(self, request: ForgetFiles) -> Done:
+        await self._here.forget(request.workspace_id, request.session_id)
+        return Done()
 
 
 class Deletion:
@@ -73,7 +101,7 @@ class Deletion:
         sessions: Sessions,
         *,
         clock: Callable[[], float],
-        directories: Directories | None = None,
+        directories: HoldsFiles | None = None,
         forwarding: Forwarding | None = None,
     ) -> None:
         self._forwarding = forwarding or Forwarding()
@@ -83,19 +111,19 @@ class Deletion:
         self._sessions = sessions
         self._clock = clock
         self.scrub_wanted = False
-        """Something was deleted; the next sweep sees to it that nothing of it stays readable on the disk."""
+        """True after a deletion; the next sweep then overwrites what is left of it on the disk."""
 
     @property
     def remote_handlers(self) -> RequestHandlers:
-        """How this host does it when another one asks."""
+        """Requests of other hosts that are answered here."""
         return {ForgetThread: self._forget}
 
     # --- a conversation ----------------------------------------------------------------------------------------------
 
-    async def delete_thread(self, principal: Principal, thread_id: str) -> None:
-        """Forget a conversation, all but the audit trail and its id. Raises CONFLICT while something goes on in it."""
-        session = await self._session(principal, thread_id)
-        row = self._audit(principal, "session.delete", thread_id, thread_id)
+    async def delete_thread(self, principal: Principal, session_id: str) -> None:
+        """Delete a conversation; its audit trail and id stay. Raises CONFLICT while it is in use."""
+        session = await self._session(principal, session_id)
+        row = self._audit(principal, "session.delete", session_id, session_id)
         if not await self.forget(session, row, buried_at=self._clock()):
             raise HostError(ErrorCode.CONFLICT, BUSY, retryable=True)
 
@@ -107,49 +135,48 @@ class Deletion:
         buried_at: float | None,
         silent_since: float | None = None,
     ) -> bool:
-        """Forget a conversation in which nothing goes on, and nothing went on since then; False when something does.
-        The host that has it does it, because only that one knows."""
+        """Delete a conversation at its owner; False when it is in use, or was used since `silent_since`."""
         request = ForgetThread(session, audit, buried_at, silent_since)
         try:
-            return (await self._forwarding.here_or_at_owner(partial(self._forget, request), request, Forgotten)).it_is
+            return (await self._forwarding.here_or_at_owner(partial(self._forget, request), request, Done)).done
         except HostError as error:
             if error.code is not ErrorCode.RUNTIME_ERROR:
                 raise
-            # A host of an older release does not know how to. It has the conversation only while something goes on in
-            # it; from then on this host can do it.
-            text = "the host that has a conversation could not forget it"
+            # The owner may be of an older release without this request. It owns the conversation only while it is in
+            # use; afterwards this host can delete it.
+            text = "the owner of a conversation could not delete it"
             log.warning(text, action="keeping.forget", session_id=session.session_id, reason=error.message)
             return False
 
-    async def _forget(self, request: ForgetThread) -> Forgotten:
-        thread_id = request.session.session_id
+    async def _forget(self, request: ForgetThread) -> Done:
+        session_id = request.session.session_id
         keys = await self._state_keys(request.session)
-        files = await self._store.artifacts_of(thread_id, limit=ALL)
-        epoch = await self._sessions.let_go(thread_id)
-        if epoch is None or await self._spoke_since(thread_id, request.silent_since):
-            return Forgotten(False)
-        if self._directories is not None:  # first: after the record is gone nobody would know of them
-            await self._directories.forget(request.session.workspace_id, thread_id)
-        gone = SessionGone(thread_id, keys, request.buried_at, epoch)
+        files = await self._store.artifacts_of(session_id, limit=ALL)
+        epoch = await self._sessions.let_go(session_id)
+        if epoch is None or await self._spoke_since(session_id, request.silent_since):
+            return Done(False)
+        if self._directories is not None:  # first: once the record is gone nothing leads to them
+            await self._directories.forget(request.session.workspace_id, session_id)
+        gone = SessionGone(session_id, keys, request.buried_at, epoch)
         try:
             await self._store.write([gone, request.audit] if request.audit else [gone])
         except HostError as error:
             if error.code is not ErrorCode.CONFLICT:
                 raise
-            return Forgotten(False)  # somebody went on with it meanwhile
-        self._sessions.tails.gone(thread_id)
+            return Done(False)  # it was used meanwhile
+        self._sessions.tails.gone(session_id)
         self.scrub_wanted = True
         await self.purge()
         await free(self._store, self._blobs, [row.sha256 for row in files])
-        return Forgotten(True)
+        return Done(True)
 
-    async def _spoke_since(self, thread_id: str, moment: float | None) -> bool:
-        """Tell if something was written after that moment; from our claim on nobody writes unnoticed."""
-        known = await self._store.session_summary(thread_id) if moment is not None else None
+    async def _spoke_since(self, session_id: str, moment: float | None) -> bool:
+        """True when the session was written to after that moment. Since it was let go, every write is seen."""
+        known = await self._store.session_summary(session_id) if moment is not None else None
         return known is not None and moment is not None and known.updated_at >= moment
 
     async def _state_keys(self, session: SessionRow) -> tuple[str, ...]:
-        """Where the runners of this conversation kept what they know of it."""
+        """Keys of the state that runners keep for this conversation."""
         known = await self._store.agents_of_session(session.session_id)
         keys = [state_key("conversation", _grant(session, agent_id, runner_id)) for agent_id, runner_id in known]
         return tuple(key for key in keys if key is not None)
@@ -158,34 +185,34 @@ class Deletion:
         while True:
             if not await self._store.purge(limit=PART):
                 return
-            await asyncio.sleep(0)  # whoever else waits for a commit comes between
+            await asyncio.sleep(0)  # let other commits through
 
     # --- a message ---------------------------------------------------------------------------------------------------
 
-    async def erase(self, principal: Principal, thread_id: str, item_id: str, *, artifacts: bool = False) -> Erased:
-        """Erase the words of one transcript item wherever they are stored; the chain still verifies."""
-        session = await self._session(principal, thread_id)
-        run = await self._run_of(thread_id, item_id)
+    async def erase(self, principal: Principal, session_id: str, item_id: str, *, artifacts: bool = False) -> Erased:
+        """Erase one transcript item wherever it is stored. The digests of the log still verify."""
+        session = await self._session(principal, session_id)
+        run = await self._run_of(session_id, item_id)
         item = await self._item(run, item_id)
-        stored = await self._store.fact(thread_id, item.seq)
+        stored = await self._store.fact(session_id, item.seq)
         if stored is None:
             raise _no_such_item()
         copies = [row async for row in self._copies(item)]
-        files = await self._files(thread_id, stored) if artifacts else []
+        files = await self._files(session_id, stored) if artifacts else []
         rows: list[Apart] = [*rows_of(session, run, stored), *copies, *_calls(item, stored)]
-        rows.append(RequestsErased(thread_id, run.run_id, run.created_at))
+        rows.append(RequestsErased(session_id, run.run_id, run.created_at))
         rows += [ArtifactGone(row.artifact_id) for row in files]
         rows += [row async for row in self._announcements(session, files, apart_from=stored.seq)]
         rows += await self._title_of(item)
-        await self._store.write([*rows, self._audit(principal, "message.erase", item_id, thread_id, run)])
-        self._sessions.tails.forget(thread_id)
+        await self._store.write([*rows, self._audit(principal, "message.erase", item_id, session_id, run)])
+        self._sessions.tails.forget(session_id)
         await free(self._store, self._blobs, [row.sha256 for row in files])
         await self._store.scrub()
         return Erased(len(copies), len(files))
 
-    async def _run_of(self, thread_id: str, item_id: str) -> RunRow:
+    async def _run_of(self, session_id: str, item_id: str) -> RunRow:
         run = await self._store.run(item_id.rpartition(".")[0])
-        if run is None or run.session_id != thread_id:
+        if run is None or run.session_id != session_id:
             raise _no_such_item()
         if run.status not in TERMINAL_STATUSES:
             text = "the run of this message is still going on; cancel it or wait for its end, then erase"
@@ -205,7 +232,7 @@ class Deletion:
             after = page[-1].seq
 
     async def _copies(self, item: TranscriptRow) -> AsyncIterator[FactErased]:
-        """Later inputs of the conversation with which a client sent these words along."""
+        """Erase copies of the item that clients sent with later inputs."""
         upto: int | None = None
         while item.content.strip():
             page = await self._store.events(item.session_id, kinds=INPUTS, before=upto, limit=PART)
@@ -217,59 +244,58 @@ class Deletion:
             upto = page[-1].position
 
     async def _title_of(self, item: TranscriptRow) -> list[SessionDetailsRow]:
-        """A title that is made of the erased words goes with them."""
+        """Clear a title that repeats the erased words."""
         summary = await self._store.session_summary(item.session_id)
-        told = summary is not None and repeats(summary.title or "", item.content)
-        return [SessionDetailsRow(item.session_id, title="")] if told else []
+        has_copy = summary is not None and repeats(summary.title or "", item.content)
+        return [SessionDetailsRow(item.session_id, title="")] if has_copy else []
 
-    async def _files(self, thread_id: str, stored: StoredFact) -> list[ArtifactRow]:
+    async def _files(self, session_id: str, stored: StoredFact) -> list[ArtifactRow]:
         found = [await self._store.artifact(artifact_id) for artifact_id in sorted(artifacts_named(stored))]
-        return [row for row in found if row is not None and row.conversation_id == thread_id]
+        return [row for row in found if row is not None and row.conversation_id == session_id]
 
     async def _announcements(
         self, session: SessionRow, files: Sequence[ArtifactRow], *, apart_from: int
     ) -> AsyncIterator[FactErased | ItemErased]:
-        """Find mentions of erased files in the runs that made them: their names, and digests in older logs."""
+        """Erase mentions of the files, such as their names, in the runs that made them."""
         going = {row.artifact_id for row in files}
         for run_id in sorted({row.run_id for row in files if row.run_id is not None}):
             run = await self._store.run(run_id)
             async for fact in self._facts_of(session.session_id, run_id):
-                told = artifacts_announced(fact)
-                if told & going and fact.seq != apart_from:
+                if artifacts_announced(fact) & going and fact.seq != apart_from:
                     for row in rows_of(session, run, fact):
                         yield row
 
-    async def _facts_of(self, thread_id: str, run_id: str) -> AsyncIterator[StoredFact]:
+    async def _facts_of(self, session_id: str, run_id: str) -> AsyncIterator[StoredFact]:
         after = 0
-        while page := await self._store.read(thread_id, after=after, turn_id=run_id, limit=PART):
+        while page := await self._store.read(session_id, after=after, run_id=run_id, limit=PART):
             for fact in page:
                 yield fact
             after = page[-1].position
 
-    # --- readers that come too late ----------------------------------------------------------------------------------
+    # --- readers of what is gone -------------------------------------------------------------------------------------
 
-    async def check_reached(self, thread_id: str, seq: int) -> None:
-        """Raises INVALID_ARGUMENT for a place that the conversation has not come to: nobody was ever given it."""
-        if seq > (await self._sessions.view(thread_id)).head:
+    async def check_reached(self, session_id: str, seq: int) -> None:
+        """Raises INVALID_ARGUMENT for a cursor beyond the end of the conversation."""
+        if seq > (await self._sessions.view(session_id)).head:
             text = "this cursor lies beyond the end of the conversation: send the last `id:` of the stream as it came"
             raise HostError(ErrorCode.INVALID_ARGUMENT, text)
 
-    async def is_gone(self, thread_id: str) -> bool:
-        """Tell if a session existed and was deleted."""
-        return await self._store.session(thread_id) is None
+    async def is_gone(self, session_id: str) -> bool:
+        """True when there is no such session (any more)."""
+        return await self._store.session(session_id) is None
 
-    async def check_cursor(self, thread_id: str, seq: int) -> None:
-        """Raises CURSOR_EXPIRED, with the newest of the conversation, when what follows this place was trimmed."""
-        trimmed = await self._store.trimmed(thread_id)
+    async def check_cursor(self, session_id: str, seq: int) -> None:
+        """Raises CURSOR_EXPIRED with a snapshot when events after this place were trimmed."""
+        trimmed = await self._store.trimmed(session_id)
         if seq >= trimmed.seq:
             return
-        head = (await self._sessions.view(thread_id)).head
-        items = await self._store.transcript(thread_id, before=head + 1, limit=SNAPSHOT_ITEMS)
+        head = (await self._sessions.view(session_id)).head
+        items = await self._store.transcript(session_id, before=head + 1, limit=SNAPSHOT_ITEMS)
         snapshot = {"cursor": str(head), "trimmedThrough": trimmed.seq, "items": [_seen(item) for item in items[::-1]]}
         raise _expired("go on from the snapshot and its cursor", snapshot)
 
     async def check_run(self, run: RunRow) -> None:
-        """Check the stream of one run, which is kept or trimmed as a whole."""
+        """Raises CURSOR_EXPIRED for a run that was trimmed; a run is kept or trimmed as a whole."""
         trimmed = await self._store.trimmed(run.session_id)
         if run.last_seq > trimmed.seq:
             return
@@ -278,27 +304,19 @@ class Deletion:
 
     # --- within ------------------------------------------------------------------------------------------------------
 
-    async def _session(self, principal: Principal, thread_id: str) -> SessionRow:
-        """The conversation, if it is the caller's or the caller looks after its workspace."""
-        session = await self._store.session(thread_id)
+    async def _session(self, principal: Principal, session_id: str) -> SessionRow:
+        """The conversation, if the caller owns it or administers its workspace. Raises NOT_FOUND."""
+        session = await self._store.session(session_id)
         if session is None or not _may(principal, session):
             raise no_such_thread()
         return session
 
     def _audit(
-        self, principal: Principal, action: str, resource: str, thread_id: str, run: RunRow | None = None
+        self, principal: Principal, action: str, resource: str, session_id: str, run: RunRow | None = None
     ) -> AuditRow:
-        return AuditRow(
-            time=self._clock(),
-            workspace_id=principal.workspace_id,
-            actor=f"user:{principal.user_id}",
-            action=action,
-            resource=resource,
-            scope=thread_id,
-            result="allowed",
-            reason=f"role {principal.role}",
-            run_id=run.run_id if run else None,
-            session_id=thread_id,
+        run_id = run.run_id if run else None
+        return principal.audit(
+            action, resource, at=self._clock(), scope=session_id, run_id=run_id, session_id=session_id
         )
 
 
@@ -311,11 +329,11 @@ def _may(principal: Principal, session: SessionRow) -> bool:
 
 def _grant(session: SessionRow, agent_id: str, runner_id: str) -> Grant:
     scope = RunScope("", session.workspace_id, session.user_id, agent_id, session.session_id)
-    return Grant(scope, runner_id, frozenset(), frozenset(), frozenset(), 0.0)
+    return Grant(runner_id, frozenset(), frozenset(), frozenset(), scope=scope, deadline_at=0.0)
 
 
 def _calls(item: TranscriptRow, stored: StoredFact) -> tuple[CallsErased, ...]:
-    """Erase the stored tool calls that repeat the words of an item."""
+    """Erase the stored tool calls that repeat a tool item."""
     if item.item_type not in ("tool_call", "tool_result") or item.run_id is None:
         return ()
     data = as_object(as_object(stored.read_payload()).get("data"))

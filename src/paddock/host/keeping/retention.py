@@ -1,7 +1,7 @@
 """Retention: deletes silent sessions, trims the beginnings of long ones, and deletes rows by age.
 
-Nothing here runs on the way of a message: parts are small, others come between them, and a store that is away is tried
-again next time. Each sweep leaves one audit row for each kind of thing it forgot.
+It works in small parts with pauses, so that messages are not held up, and tries again next time when the store is
+away. Each sweep writes one audit row for each kind of row it deleted.
 """
 
 import asyncio
@@ -10,20 +10,21 @@ from typing import Protocol
 
 import structlog
 
+from paddock.host.audit import by_host
 from paddock.host.keeping.deletion import PART, Deletion
 from paddock.host.keeping.sweeping import its_turn
 from paddock.host.session.sessions import Sessions
 from paddock.ports import ConversationRecords, KeepingRecords
-from paddock.ports.keeping import OldRows
+from paddock.ports.records import OldRows
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.log.chain import Head
-from paddock.rules.log.retention import OldSession, Periods, before, trim_through
+from paddock.rules.log.forgetting import OldSession, Periods, before, trim_through
 from paddock.rules.rows.rows import AuditRow, SessionRow
 
 SWEEP_SECONDS = 6 * 3600.0
 FIRST_SWEEP_SECONDS = 120.0
 PAUSE_SECONDS = 0.01
-"""Between two parts: whoever talks goes first."""
+"""The pause between two parts."""
 AGED: Sequence[tuple[OldRows, str]] = (
     ("tool_calls", "calls"),
     ("model_usage", "calls"),
@@ -35,13 +36,12 @@ AGED: Sequence[tuple[OldRows, str]] = (
     ("runs", "audit"),
     ("tombstones", "audit"),
 )
-"""Rows that go by age, and whose period says when."""
+"""Rows that are deleted by age, each with the name of its period."""
 
 log = structlog.get_logger("paddock.retention")
 
 
-class _Records(ConversationRecords, KeepingRecords, Protocol):
-    """The ports of the store that are used here."""
+class _Records(ConversationRecords, KeepingRecords, Protocol): ...
 
 
 class Retention:
@@ -55,7 +55,7 @@ class Retention:
         periods: Periods | None = None,
         may_work: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`may_work`: whether it is this host that forgets, where several share what is forgotten."""
+        """`may_work`: whether this host is the one that sweeps for all."""
         self._store = store
         self._sessions = sessions
         self._deletion = deletion
@@ -64,7 +64,7 @@ class Retention:
         self.may_work = may_work
 
     async def keep_sweeping(self, chance: Callable[[], float]) -> None:
-        """For as long as the house stands, and never all hosts at the same moment."""
+        """Sweep for as long as the host runs, at random times so that hosts do not coincide."""
         await asyncio.sleep(FIRST_SWEEP_SECONDS * (0.5 + chance()))
         while True:
             await its_turn(self.may_work)
@@ -72,12 +72,12 @@ class Retention:
                 await self.sweep()
             except (StorageUnavailableError, HostError) as error:
                 log.warning("could not forget what is past its time", action="retention.sweep", error=str(error))
-            except Exception:  # whatever it was, the next sweep is to come
+            except Exception:  # the next sweep tries again
                 log.exception("could not forget what is past its time", action="retention.sweep")
             await asyncio.sleep(SWEEP_SECONDS * (0.9 + chance() / 5))
 
     async def sweep(self) -> dict[str, int]:
-        """Forget what is past its time: how much of each kind. One audit row for each kind."""
+        """Delete everything past its period; returns the counts by kind."""
         await self._deletion.purge()
         now, counts = self._clock(), dict[str, int]()
         if (old := before(now, self._periods.conversations)) is not None:
@@ -88,7 +88,7 @@ class Retention:
                 counts[kind] = await self._sweep_rows(kind, limit)
         found = {kind: count for kind, count in counts.items() if count}
         if found:
-            await self._store.write([self._swept(kind, count, now) for kind, count in found.items()])
+            await self._store.write([_swept(kind, count, now) for kind, count in found.items()])
             log.info("forgot what is past its time", action="retention.sweep", **found)
         if found or self._deletion.scrub_wanted:
             self._deletion.scrub_wanted = False
@@ -118,12 +118,12 @@ class Retention:
         return deleted, trimmed
 
     async def _try(self, session: OldSession, work: Awaitable[bool]) -> bool:
-        """One conversation that cannot be read or forgotten keeps no other from it."""
+        """Work on one conversation; a failure is logged, so that the others have their turn."""
         try:
             return await work
         except StorageUnavailableError:
             raise
-        except Exception as error:  # noqa: BLE001 - also a log that is damaged
+        except Exception as error:  # noqa: BLE001 - such as a damaged log
             about = {"session_id": session.session_id, "reason": str(error)[:300]}
             log.warning("a conversation could not be forgotten yet", action="retention.forget", **about)
             return False
@@ -132,7 +132,7 @@ class Retention:
         return await self._deletion.forget(_row(session), None, buried_at=None, silent_since=old)
 
     async def _trim(self, session: OldSession, old: float, now: float) -> bool:
-        """Trim a conversation that is still used, part by part; whether anything went."""
+        """Trim the old beginning of a conversation part by part; True when anything was trimmed."""
         any_went = False
         while (through := await self._old_part(session.session_id, old)) is not None:
             if not await self._sessions.trim(session.session_id, through, session.updated_at, now):
@@ -146,20 +146,13 @@ class Retention:
             return None
         facts = await self._store.oldest_facts(session_id, limit=2 * PART)
         turns = {fact.turn_id for fact in facts if fact.turn_id is not None}
-        runs = [await self._store.run(turn_id) for turn_id in sorted(turns)]
+        runs = [await self._store.run(run_id) for run_id in sorted(turns)]
         return trim_through(facts, {run.run_id: run for run in runs if run is not None}, old)
 
-    def _swept(self, kind: str, count: int, now: float) -> AuditRow:
-        return AuditRow(
-            time=now,
-            workspace_id="",
-            actor="host",
-            action="retention.sweep",
-            resource=kind,
-            scope="host",
-            result="allowed",
-            reason=f"{count} past their time",
-        )
+
+def _swept(kind: str, count: int, now: float) -> AuditRow:
+    reason = f"{count} past their time"
+    return by_host("retention.sweep", kind, at=now, scope="host", result="allowed", reason=reason)
 
 
 def _row(session: OldSession) -> SessionRow:

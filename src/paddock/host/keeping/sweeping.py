@@ -1,49 +1,38 @@
-"""Forgets what nobody needs: artifacts past their time, parts of values never finished, bytes without a row.
+"""Sweeping of files: expired artifacts, unfinished uploads, and bytes without a row.
 
-Rows go first, bytes after. Whatever a crash leaves in between is bytes without a row, and those are looked for.
+Rows are deleted first and their bytes after. A crash in between leaves bytes without a row, which are looked for.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import structlog
 
+from paddock.host.audit import by_host
+from paddock.host.calls.artifacts import free
 from paddock.ports import KeptRecords
 from paddock.ports.artifacts import Blobs
-from paddock.rules.access.areas import UPLOADS
+from paddock.rules.access.permissions import UPLOADS
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import ArtifactGone, ArtifactRow, AuditRow, StorageRow
 
 SWEEP_SECONDS = 600.0
 TURN_SECONDS = 30.0
-"""How often a host asks whether it has become the one that sweeps."""
+"""How often a host checks whether it has become the one that sweeps."""
 LOOK_FOR_STRAYS_EVERY = 36
 """Sweeps between two looks at all bytes: six hours."""
 GRACE_SECONDS = 3600.0
-"""Nobody may read an artifact past its time; it is removed later, so that no work in progress loses its bytes."""
+"""An expired artifact cannot be read, but its bytes stay this long for work in progress."""
 UPLOAD_SECONDS = 3600.0
-"""How long the parts of a value wait for its last."""
+"""How long an unfinished upload is kept."""
 
 log = structlog.get_logger("paddock.sweeping")
 
 
 async def its_turn(may_work: Callable[[], bool]) -> None:
-    """Until this host is the one to do it."""
-    while not may_work():  # noqa: ASYNC110 - whose turn it is changes when hosts come and go
+    """Wait until it is this host's turn."""
+    while not may_work():  # noqa: ASYNC110 - the turn changes when hosts come and go
         await asyncio.sleep(TURN_SECONDS)
-
-
-async def free(records: KeptRecords, blobs: Blobs, hashes: Sequence[str]) -> int:
-    """Remove those of these bytes that no row needs; how many."""
-    used = await records.blobs_in_use(hashes)
-    removed = 0
-    for name in sorted({*hashes} - used):
-        removed += await blobs.remove(name, needed=lambda name=name: _needed(records, name))
-    return removed
-
-
-async def _needed(records: KeptRecords, name: str) -> bool:
-    return bool(await records.blobs_in_use([name]))
 
 
 class Sweeper:
@@ -55,15 +44,14 @@ class Sweeper:
         clock: Callable[[], float],
         may_work: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`may_work`: whether it is this host that sweeps, where several share what is swept: hosts that start together
-        would all do the same at the same moment, and each would say that it did."""
+        """`may_work`: whether this host is the one that sweeps for all."""
         self._records = records
         self._blobs = blobs
         self._clock = clock
         self.may_work = may_work
 
     async def keep_sweeping(self) -> None:
-        """For as long as the house stands. A store that is away is tried again next time."""
+        """Sweep for as long as the host runs."""
         rounds = 0
         while True:
             await its_turn(self.may_work)
@@ -73,13 +61,13 @@ class Sweeper:
                     await self.remove_strays()
             except (StorageUnavailableError, HostError) as error:
                 log.warning("could not sweep", action="artifacts.sweep", error=str(error))
-            except Exception:  # whatever it was, the next sweep is to come
+            except Exception:  # the next sweep tries again
                 log.exception("could not sweep", action="artifacts.sweep")
             rounds += 1
             await asyncio.sleep(SWEEP_SECONDS)
 
     async def sweep(self) -> int:
-        """Forget what is past its time; how many rows."""
+        """Delete expired artifacts and unfinished uploads; returns how many rows."""
         return await self._expired() + await self._unfinished()
 
     async def _expired(self) -> int:
@@ -92,12 +80,11 @@ class Sweeper:
         return count
 
     def _forgotten(self, row: ArtifactRow) -> AuditRow:
-        return AuditRow(
-            time=self._clock(),
+        return by_host(
+            "artifact.forget",
+            row.artifact_id,
+            at=self._clock(),
             workspace_id=row.workspace_id,
-            actor="host",
-            action="artifact.forget",
-            resource=row.artifact_id,
             scope=row.conversation_id or "",
             result="allowed",
             reason="past its time",
@@ -114,7 +101,7 @@ class Sweeper:
         return count
 
     async def remove_strays(self) -> int:
-        """Remove bytes without a row that have lain there a while; how many."""
+        """Remove old bytes without a row; returns how many."""
         count = 0
         async for names in self._blobs.older_than(GRACE_SECONDS):
             count += await free(self._records, self._blobs, names)

@@ -1,6 +1,7 @@
-"""Platform actions that runs ask for: put before the user, decided once, done once. Otherwise only recorded.
+"""Approvals: platform actions that runs request. The user decides each once, and an approved action is done once.
 
-Manifest and agent have consented when a request comes here, or it is refused. Nothing here knows a platform.
+The gate has checked manifest and agent before a request comes here. An action that no platform offers is only recorded.
+Nothing here knows a particular platform.
 """
 
 import asyncio
@@ -13,27 +14,35 @@ import msgspec
 import structlog
 
 from paddock.host.calls.work import CallHandler
-from paddock.host.ids import chance
+from paddock.host.ids import random_bytes
 from paddock.host.people.principals import Principal
 from paddock.host.runs.outcomes import Outcomes
 from paddock.ports import CallRecords
 from paddock.ports.platforms import Performed, PlatformAction, PlatformActions
-from paddock.rules.access.approvals import DECIDED, DONE, HANDOVER, MAX_PER_RUN, Approval, Decision, approval_for
+from paddock.rules.access.approvals import (
+    DECIDED,
+    DONE,
+    HANDOVER,
+    MAX_PER_RUN,
+    Approval,
+    ApprovalDecision,
+    approval_for,
+)
 from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, UnansweredWriteError
+from paddock.rules.log.payloads import as_object
 from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow
 from paddock.rules.rows.rows import AuditRow, Row
-from paddock.rules.run.outputs import as_object
 from paddock.rules.values import replace
 from paddock_sdk.protocol.host_calls import PlatformRequestActionParams, PlatformRequestActionResult
 
 PERFORM_SECONDS = 30.0
-"""How long a platform may take; after that nobody knows, and the record says so."""
+"""How long a platform may take; after that the result is recorded as unknown."""
 
 MAX_ASKING = 1024
-"""Runs that wait for their users at once, as far as they are told so when they end."""
+"""How many runs with open questions are remembered."""
 MAX_DETAILS = 4096
-"""Bytes of an action's target and payload that are told with the question."""
+"""The most bytes of target and payload that are shown with the question."""
 STOPPED = "the host stopped while this was being done"
 YES_OR_NO = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
 
@@ -55,12 +64,12 @@ class Approvals:
         self._outcomes = outcomes
         self.clock = clock
         self._spawn = spawn
-        self._key = chance(32)
-        """Makes equal ids of equal requests of a run, and a run does not outlive the process it was started by."""
+        self._key = random_bytes(32)
+        """Gives equal requests of a run equal ids; it may be random because no run outlives this process."""
         self._asking: OrderedDict[str, dict[str, ApprovalRow]] = OrderedDict()
-        """What runs asked for that nobody has decided about, by run, until the run has ended."""
+        """Undecided requests by run, until the run ends."""
 
-    # --- what runs ask for -------------------------------------------------------------------------------------------
+    # --- requests of runs --------------------------------------------------------------------------------------------
 
     @property
     def work(self) -> Mapping[str, CallHandler]:
@@ -69,7 +78,7 @@ class Approvals:
     async def request(
         self, grant: Grant, asked: PlatformRequestActionParams, audit: AuditRow
     ) -> PlatformRequestActionResult:
-        """Ask the user. The same request again says what became of the first."""
+        """Ask the user. A repeated request returns what became of the first."""
         row = approval_for(grant, asked.action, asked.target, asked.payload, self.clock(), key=self._key)
         known = await self._store.approval(row.approval_id)
         if known is not None:
@@ -86,7 +95,7 @@ class Approvals:
         return PlatformRequestActionResult(status="pending", approval_id=row.approval_id)
 
     def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
-        """The rows that follow from an `action.requested`: an audit row, and an approval when it may have one."""
+        """The rows for an `action.requested`: an audit row, and an approval if the action may be asked for."""
         target, payload = as_object(data.get("target")), as_object(data.get("payload"))
         row = approval_for(grant, data["action"], target, payload, self.clock(), key=self._key)
         if row.action == HANDOVER:
@@ -101,28 +110,28 @@ class Approvals:
         return (row, _judged(grant, row, "allowed", "waits for the user's approval"))
 
     def asks(self, run_id: str) -> bool:
-        """True when a run asked for something that may not be decided yet."""
+        """True when a run asked for something that may still be undecided."""
         return bool(self._asking.get(run_id))
 
     async def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
-        """Questions that a run leaves open at its end; each is asked once."""
+        """The questions that a run leaves open at its end; each is returned once."""
         asked = self._asking.pop(run_id, {})
         return [_question(row) for row in asked.values() if await self._is_open(row.approval_id)]
 
     async def _is_open(self, approval_id: str) -> bool:
-        """True while no host has a decision on record; one that is just being recorded counts as open."""
+        """True while no decision is recorded."""
         try:
             found = await self._store.approval(approval_id)
         except StorageUnavailableError:
-            return True  # asking once more is better than never
+            return True  # better asked twice than never
         return found is None or found.decided is None
 
     def _remember(self, row: ApprovalRow) -> None:
         self._asking.setdefault(row.run_id, {})[row.approval_id] = row
-        if len(self._asking) > MAX_ASKING:  # runs that failed are never asked what they leave
+        if len(self._asking) > MAX_ASKING:  # failed runs are never asked for their open questions
             self._asking.popitem(last=False)
 
-    # --- what the user decides ---------------------------------------------------------------------------------------
+    # --- decisions of users ------------------------------------------------------------------------------------------
 
     async def list(self, principal: Principal, *, limit: int = 100) -> Sequence[Approval]:
         return await self._store.approvals(principal.workspace_id, principal.user_id, limit=limit)
@@ -133,8 +142,8 @@ class Approvals:
             raise HostError(ErrorCode.NOT_FOUND, "there is no such approval")
         return found
 
-    async def decide(self, principal: Principal, approval_id: str, decision: Decision) -> Approval:
-        """Grant or deny; what is granted is done before this returns. The same decision again changes nothing."""
+    async def decide(self, principal: Principal, approval_id: str, decision: ApprovalDecision) -> Approval:
+        """Grant or deny. A granted action is done before this returns. Repeating the decision changes nothing."""
         found = await self.get(principal, approval_id)
         status = found.status(self.clock())
         if status == decision:
@@ -151,13 +160,13 @@ class Approvals:
         if not taken:
             raise HostError(ErrorCode.CONFLICT, "somebody else decided this at the same moment; nothing was changed")
         if decision == "granted":
-            await asyncio.shield(self._spawn(self._perform(found)))  # a caller that goes away takes nothing back
+            await asyncio.shield(self._spawn(self._perform(found)))  # the action goes on when the caller goes away
         return await self.get(principal, approval_id)
 
     async def recover(self, *, alone: bool = True) -> int:
-        """Mark actions that were under way when the host ended as unknown; they are not done again.
+        """Record actions that were running when the host ended as unknown; they are not done again.
 
-        Where there are other hosts, one of them may be doing it at this moment: only what is overdue counts.
+        Where there are other hosts, one of them may be doing it right now: only overdue actions are recorded.
         """
         left = await self._store.unfinished_approvals()
         if not alone:
@@ -168,7 +177,7 @@ class Approvals:
         return len(left)
 
     async def _go_on(self, step: ApprovalStepRow) -> None:
-        """A decision of which the store did not say whether it was taken: if it was, it is acted on now, in time."""
+        """Act on a decision whose write was not confirmed, if it turns out to be recorded and has not expired."""
         found = await self._outcomes.outlast(lambda: self._store.approval(step.approval_id), for_ever=True)
         if found is None or found.decided is None or found.decided.token != step.token or step.result != "granted":
             return
@@ -193,21 +202,21 @@ class Approvals:
         await self._finish(approval, "done" if done.ok else "failed", done.detail)
 
     async def _finish(self, approval: Approval, result: str, detail: str) -> None:
-        """Have it on record, now or when the store is back."""
+        """Record the end of an action, now or when the store is back."""
         try:
             await self._outcomes.record(approval.asked.workspace_id, self._end_of(approval, result, detail))
         except HostError as error:
             if error.code is not ErrorCode.CONFLICT:
                 raise
             about = {"approval": approval.asked.approval_id, "result": result}
-            log.warning("another host said how an action ended before", action="platform.perform", **about)
+            log.warning("another host has recorded the end of this action already", action="platform.perform", **about)
 
     def _end_of(self, approval: Approval, result: str, detail: str) -> tuple[ApprovalStepRow, AuditRow]:
         step = self._step(approval, DONE, result, "host", detail)
         return step, _performed(approval.asked, step)
 
     async def _take(self, step: ApprovalStepRow, audit: AuditRow) -> bool:
-        """Take a step; return False when somebody else took it, whose row is then on record."""
+        """Record a step; return False when it is recorded already."""
         try:
             await self._store.write([step, audit])
         except HostError as error:
@@ -237,7 +246,7 @@ def _nobody(row: ApprovalRow) -> str:
 
 
 def _question(row: ApprovalRow) -> Mapping[str, Any]:
-    """In the form of a runner's own questions; front ends show it beside the call of the same name."""
+    """The approval as a question in the form of a runner's own; front ends show it beside the call of the same name."""
     return {
         "id": row.approval_id,
         "reason": "tool_call",
@@ -251,7 +260,7 @@ def _question(row: ApprovalRow) -> Mapping[str, Any]:
 
 
 def _details(row: ApprovalRow) -> Mapping[str, Any]:
-    """Details of the action, where they are short enough to show to a person."""
+    """Target and payload of the action, if they are short enough to show."""
     if len(row.target) + len(row.payload) > MAX_DETAILS:
         return {}
     return {"target": msgspec.json.decode(row.target), "payload": msgspec.json.decode(row.payload)}

@@ -1,33 +1,65 @@
-"""Principals: the person or program behind every request."""
+"""Principals: the person or program behind every request, and the API keys they come with."""
 
+import secrets
+import time
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from hashlib import sha256
 
-from paddock.rules.access.credentials import HOST, KEYLESS, Credential
+from paddock.ports import ApiKeyRow
+from paddock.ports.definitions import PersonRole
+from paddock.rules.access.signatures import HOST, KEYLESS, Credential
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.rows import AuditRow
 
 KEY = "key:"
 HOME = "default"
-"""The workspace that an installation comes with."""
+"""The workspace of every new installation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
     workspace_id: str
     user_id: str
-    role: Literal["user", "admin"] = "user"
+    role: PersonRole = "user"
     operator: bool = False
-    """Runs this host: sees what is of no workspace, and may act for every one. No role of a workspace is one; it takes
-    the local token, this machine while no key exists, or a name in the setting `operators`."""
+    """Runs this host: may act for every workspace and sees what belongs to none. No role of a workspace gives this; it
+    takes the local token, this machine while no key exists, or a name in the setting `operators`."""
     credential: Credential = field(default=HOST, compare=False)
-    """What they were let in with: what they hold open ends with it."""
+    """The credential of this request. Streams and attached runners end when it is revoked."""
+
+    def audit(
+        self,
+        action: str,
+        resource: str,
+        *,
+        at: float,
+        scope: str | None = None,
+        reason: str | None = None,
+        error: HostError | None = None,
+        run_id: str | None = None,
+        session_id: str | None = None,
+    ) -> AuditRow:
+        """The audit row of an action of this principal: allowed, or refused with `error`."""
+        return AuditRow(
+            time=at,
+            workspace_id=self.workspace_id,
+            actor=f"user:{self.user_id}",
+            action=action,
+            resource=resource,
+            scope=self.workspace_id if scope is None else scope,
+            result="allowed" if error is None else str(error.code),
+            reason=(reason or f"role {self.role}") if error is None else error.message[:500],
+            run_id=run_id,
+            session_id=session_id,
+        )
 
 
 DEV = Principal(HOME, "dev", "admin", operator=True)
-"""Who acts on loopback while no key is configured, and who holds the token in the data directory."""
+"""Acts on loopback while no key is configured, and with the token in the data directory."""
 KEYLESS_DEV = replace(DEV, credential=KEYLESS)
-"""The first of the two."""
+"""`DEV` on loopback while no key is configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +71,14 @@ class Operators:
 
     @classmethod
     def named(cls, names: Iterable[str]) -> "Operators":
-        """Of `key:ID` and `user@workspace`; a user's name may hold an `@`, a workspace's not."""
+        """Read names like `key:ID` and `user@workspace`. A user's name may contain an `@`, a workspace's may not."""
         names = tuple(names)
         keys = frozenset(name.removeprefix(KEY) for name in names if name.startswith(KEY))
         people = (name.rpartition("@") for name in names if not name.startswith(KEY))
         return cls(keys, frozenset((workspace, user) for user, _, workspace in people))
 
     def recognise(self, principal: Principal, key_id: str | None = None) -> Principal:
-        """The caller, as one who runs the host if a name says so; they administer their own workspace too."""
+        """Make the principal an operator, and an administrator of their workspace, if they are named."""
         if key_id not in self.keys and not self.names(principal.workspace_id, principal.user_id):
             return principal
         return replace(principal, role="admin", operator=True)
@@ -59,5 +91,22 @@ NO_OPERATORS = Operators()
 
 
 def no_such_thread() -> HostError:
-    """A thread of somebody else's is told like one that is not there."""
+    """The error for a thread that does not exist, and for a thread of another user."""
     return HostError(ErrorCode.NOT_FOUND, "there is no such thread")
+
+
+PREFIX = "pdk_"
+"""Lets secret scanners recognise a key."""
+
+
+def new_key(workspace_id: str, user_id: str, role: PersonRole) -> tuple[str, ApiKeyRow]:
+    """Make a random key of 256 bits, and the row that recognises it later; only its hash is stored."""
+    key = PREFIX + secrets.token_urlsafe(32)
+    return key, ApiKeyRow(
+        key_id=str(uuid.uuid4()),
+        key_hash=sha256(key.encode()).digest(),
+        workspace_id=workspace_id,
+        user_id=user_id,
+        role=role,
+        created_at=time.time(),
+    )

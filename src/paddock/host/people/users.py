@@ -1,14 +1,14 @@
-"""Settings of users, read for every run and therefore cached for a few seconds."""
+"""Settings of users. They are read for every run and therefore cached for a few seconds."""
 
 import time
 from collections.abc import Callable
 
 from paddock.host.people.principals import Principal
 from paddock.ports import PeopleRecords
-from paddock.rules.rows.rows import AuditRow, UserRow
+from paddock.rules.rows.rows import UserRow
 
 REMEMBER_SECONDS = 5.0
-"""Another host of the same database may have changed it; our own changes count at once."""
+"""Another host of the same database may have changed them; changes made here count at once."""
 REMEMBER_USERS = 4096
 
 
@@ -22,7 +22,7 @@ class Users:
         self._known: dict[tuple[str, str], tuple[UserRow, float]] = {}
 
     async def profile(self, principal: Principal) -> UserRow:
-        """Settings of this user; an empty row for somebody who set nothing."""
+        """Return the settings of a user: an empty row when nothing was set."""
         key = (principal.workspace_id, principal.user_id)
         found = self._known.get(key)
         if found is not None and found[1] > self._now():
@@ -30,10 +30,10 @@ class Users:
         return self._remember(await self._records.user(*key) or UserRow(*key, None, None, 0.0))
 
     async def change(self, principal: Principal, *, time_zone: str | None, locale: str | None) -> UserRow:
-        """Write both, as they are now to be; the caller has checked them."""
+        """Store both settings; the caller has checked them."""
         now = self._clock()
         row = UserRow(principal.workspace_id, principal.user_id, time_zone, locale, now)
-        await self._records.write([row, _changed(principal, now)])
+        await self._records.write([row, principal.audit("users.change", row.user_id, at=now, reason="themselves")])
         return self._remember(row)
 
     def _remember(self, row: UserRow) -> UserRow:
@@ -41,16 +41,3 @@ class Users:
             self._known.clear()
         self._known[row.workspace_id, row.user_id] = (row, self._now() + REMEMBER_SECONDS)
         return row
-
-
-def _changed(principal: Principal, now: float) -> AuditRow:
-    return AuditRow(
-        time=now,
-        workspace_id=principal.workspace_id,
-        actor=f"user:{principal.user_id}",
-        action="users.change",
-        resource=principal.user_id,
-        scope=principal.workspace_id,
-        result="allowed",
-        reason="themselves",
-    )

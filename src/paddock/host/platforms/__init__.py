@@ -1,1 +1,4 @@
-"""Chat platforms: events in, deliveries out, questions asked and answered in a chat. The HTTP of it is at the doors."""
+"""Chat platforms: signed events come in through `ingress.py`, deliveries and platform actions go out as webhooks.
+
+Nothing here knows a particular platform, and nothing runs an agent: an event becomes a run like any other message.
+"""

@@ -1,7 +1,7 @@
-"""Delivers to platforms what runs said there: in order, signed, tried again for hours, then kept for somebody to see.
+"""Delivery of messages to platforms: in order, signed, tried again for hours, and then kept as failed.
 
-What is to be delivered is on record with the fact it tells of, so a host that dies loses none of it. An attempt whose
-end nobody heard is made again: a platform knows it by its `webhook-id`, which stays the same.
+A delivery is stored in the commit of its fact, so a host that dies loses none. An attempt without a known end is made
+again with the same `webhook-id`, by which a platform recognises it.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
+from paddock.host.audit import by_host
 from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal
 from paddock.host.platforms.platforms import POST_SECONDS, Platform, Platforms
@@ -20,30 +21,29 @@ from paddock.ports import ConversationRecords, DeliveryRecords, KeptRecords
 from paddock.ports.places import Places
 from paddock.ports.platforms import Posted
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.log.payloads import as_object
 from paddock.rules.platforms.deliveries import after_failure
 from paddock.rules.rows.deliveries import DeliveryAgain, DeliveryClaim, DeliveryOutcome, DeliveryRow
 from paddock.rules.rows.rows import Apart, AuditRow
-from paddock.rules.run.outputs import as_object
 
 log = structlog.get_logger("paddock.deliveries")
 
 CLAIM_SECONDS = 60.0
 AT_ONCE, EACH = 8, 4
-"""Deliveries that are tried at the same time, and of them those of one workspace."""
+"""How many deliveries are tried at the same time, and how many of one workspace."""
 TAKE, TAKE_OF_ONE = 64, 16
-"""Deliveries that are under way or wait for a place, and of them those of one workspace."""
+"""How many deliveries are tried or wait for a free slot, and how many of one workspace."""
 RETRY_SECONDS = 1.0
 MARK_OF_A_FILE = b'"artifact_id"'
-"""What is in the body of every delivery of a file, and of few others."""
+"""Text in the body of every delivery of a file, and of few others."""
 GONE = 410
-
+"""The HTTP status of a webhook that does not exist any more."""
 
 Address = Callable[[str, str, str], str | None]
-"""(workspace, user, artifact) to a signed address to read it; None where there is none."""
+"""Returns a signed URL of a file for (workspace, user, artifact), if there is one."""
 
 
-class _Records(ConversationRecords, DeliveryRecords, KeptRecords, Protocol):
-    """The ports of the store that are used here."""
+class _Records(ConversationRecords, DeliveryRecords, KeptRecords, Protocol): ...
 
 
 class Deliveries:
@@ -64,20 +64,19 @@ class Deliveries:
         self._bell = Bell()
         self._places = Places(AT_ONCE, each=EACH, waiting=TAKE, waiting_in_all=TAKE)
         self._under_way: dict[str, str] = {}
-        """Deliveries that are tried now or wait for a place, with their workspace."""
+        """Deliveries that are tried now or wait for a free slot, and their workspaces."""
 
     def wake(self) -> None:
         self._bell.ring()
 
     async def run(self) -> None:
-        """Deliver what is due, for as long as the house stands. A platform that is slow to answer keeps none of another
-        workspace waiting."""
+        """Deliver what is due, for as long as the host runs. A slow platform does not hold up other workspaces."""
         async with asyncio.TaskGroup() as group:
             while True:
-                self._bell.hush()
+                self._bell.clear()
                 try:
                     for row in await self._due():
-                        group.create_task(self._and_look_again(row))
+                        group.create_task(self._try_and_ring(row))
                     pause = await self._pause()
                 except (HostError, StorageUnavailableError) as error:
                     log.warning("deliveries cannot be looked at now", action="deliveries.look", reason=str(error))
@@ -85,7 +84,7 @@ class Deliveries:
                 await self._bell.rest(max(pause, RETRY_SECONDS) if self._under_way else pause)
 
     async def send_due(self) -> int:
-        """Try everything that is due, the first of each conversation; how many were tried to an end."""
+        """Try every delivery that is due, one per conversation; returns how many attempts were completed."""
         return sum(await asyncio.gather(*(self._in_turn(row) for row in await self._due())))
 
     # --- for administrators ------------------------------------------------------------------------------------------
@@ -96,10 +95,14 @@ class Deliveries:
         return await self._records.deliveries(who.workspace_id, status=status, before=before, limit=limit)
 
     async def again(self, who: Principal, delivery_id: str) -> DeliveryRow:
-        """Deliver something once more that was given up."""
+        """Deliver once more what was given up."""
         row = await self._find(who, delivery_id)
         now = self._clock()
-        await self._records.write([DeliveryAgain(delivery_id, now), _decided(who, row, now)])
+        session_id = row.session_id
+        audit = who.audit(
+            "deliveries.again", delivery_id, at=now, scope=session_id, run_id=row.run_id, session_id=session_id
+        )
+        await self._records.write([DeliveryAgain(delivery_id, now), audit])
         self.wake()
         return await self._find(who, delivery_id)
 
@@ -115,7 +118,7 @@ class Deliveries:
         return until(await self._records.next_delivery_at(), self._clock())
 
     async def _due(self) -> Sequence[DeliveryRow]:
-        """Deliveries that are due and not under way, bounded in all and per workspace."""
+        """Deliveries that are due and not under way, within the bounds."""
         found = await self._records.due_deliveries(self._clock(), limit=TAKE)
         begun: list[DeliveryRow] = []
         for row in found:
@@ -125,7 +128,7 @@ class Deliveries:
                 begun.append(row)
         return begun
 
-    async def _and_look_again(self, row: DeliveryRow) -> None:
+    async def _try_and_ring(self, row: DeliveryRow) -> None:
         await self._in_turn(row)
         self._bell.ring()
 
@@ -160,19 +163,19 @@ class Deliveries:
         return True
 
     async def _with_address(self, platform: Platform, row: DeliveryRow) -> bytes:
-        """A file that was made, with where it can be fetched: signed at each attempt, because it counts for minutes."""
+        """The body, with a signed URL if it delivers a file. It is signed at each attempt, as it soon expires."""
         if MARK_OF_A_FILE not in row.body:
             return row.body
-        told = msgspec.json.decode(row.body)
-        file = as_object(as_object(told.get("message")).get("artifact"))
+        body = msgspec.json.decode(row.body)
+        file = as_object(as_object(body.get("message")).get("artifact"))
         if not await self._was_shown(str(file.get("artifact_id")), row):
             return row.body
         who = platform.principal
         url = self._address(who.workspace_id, who.user_id, str(file["artifact_id"]))
-        return row.body if url is None else msgspec.json.encode({**told, "attachments": [{**file, "url": url}]})
+        return row.body if url is None else msgspec.json.encode({**body, "attachments": [{**file, "url": url}]})
 
     async def _was_shown(self, artifact_id: str, row: DeliveryRow) -> bool:
-        """Tell whether this file is shown where the delivery goes. What a message names is its run's to say."""
+        """True when the file is shown in the conversation the delivery goes to; a message may name any file."""
         file, run = await self._records.artifact(artifact_id), await self._records.run(row.run_id)
         if file is None or run is None or not file.published:
             return False
@@ -193,12 +196,11 @@ class Deliveries:
 
 
 def _tried(row: DeliveryRow, result: str, reason: str, now: float) -> AuditRow:
-    return AuditRow(
-        time=now,
+    return by_host(
+        "deliveries.deliver",
+        row.delivery_id,
+        at=now,
         workspace_id=row.workspace_id,
-        actor="host",
-        action="deliveries.deliver",
-        resource=row.delivery_id,
         scope=row.session_id,
         result=result,
         reason=reason,
@@ -207,21 +209,5 @@ def _tried(row: DeliveryRow, result: str, reason: str, now: float) -> AuditRow:
     )
 
 
-def _decided(who: Principal, row: DeliveryRow, now: float) -> AuditRow:
-    return AuditRow(
-        time=now,
-        workspace_id=who.workspace_id,
-        actor=f"user:{who.user_id}",
-        action="deliveries.again",
-        resource=row.delivery_id,
-        scope=row.session_id,
-        result="allowed",
-        reason=f"role {who.role}",
-        run_id=row.run_id,
-        session_id=row.session_id,
-    )
-
-
 def type_of(row: DeliveryRow) -> str:
-    """Type of a delivery."""
     return str(msgspec.json.decode(row.body).get("type"))

@@ -1,7 +1,7 @@
-"""An answer while it is made, for platforms that can show one: pieces, as many as fit between two requests.
+"""Streaming of unfinished messages to platforms that can show them.
 
-A convenience and never the truth: pieces are sent once, a platform that fails gets no more of that message, and the
-whole message follows as a delivery of its own.
+A convenience only: each piece is sent once, a platform that fails gets no more of that message, and the whole message
+follows as a delivery.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ import msgspec
 from paddock.host.platforms.platforms import Platform, Platforms
 from paddock.host.session.arrivals import Accepted, NewRun
 from paddock.host.streams.tails import Entry, Tails
-from paddock.rules.run.outputs import delta_text
+from paddock.rules.log.payloads import delta_text
 
 MAX_SECONDS = 3600.0
 QUIET_SECONDS = 60.0
 MAX_STREAMS = 256
-"""Runs followed at once; what comes on top is delivered whole only."""
+"""How many runs are streamed at once; the messages of further runs are only delivered whole."""
 ENDS = frozenset(
     {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "ERROR:ROUTE_TIMEOUT", "EVENT:CANCELED", "EVENT:TURN_STEERED"}
 )
@@ -40,14 +40,14 @@ class DeltaStream:
         self._followed = 0
 
     def follow(self, platform: Platform, accepted: Accepted, new: NewRun) -> None:
-        """Send pieces of what this run says, if its platform can show them."""
+        """Send the pieces of this run's messages, if its platform can show them."""
         spec = platform.spec
         if spec.streaming and spec.webhook is not None and self._followed < MAX_STREAMS:
             target = new.event.delivery.get("reply_target") if new.event and new.event.delivery else None
             self._spawn(self._send(platform, accepted, target or {}))
 
     async def _send(self, platform: Platform, accepted: Accepted, target: Mapping[str, Any]) -> None:
-        follower = self._tails.follow(accepted.thread_id, accepted.task_id, max(0, accepted.first_seq - 1))
+        follower = self._tails.follow(accepted.session_id, accepted.run_id, max(0, accepted.first_seq - 1))
         self._followed += 1
         pieces = _Pieces()
         try:
@@ -66,9 +66,9 @@ class DeltaStream:
             pieces.text = ""
             return
         pieces.sent += 1
-        told = {
+        body = {
             "type": "message.delta",
-            "run_id": accepted.task_id,
+            "run_id": accepted.run_id,
             "message_id": pieces.message_id,
             "sequence": pieces.sent,
             "text": pieces.text,
@@ -76,14 +76,14 @@ class DeltaStream:
             "timestamp": self._clock(),
         }
         pieces.text = ""
-        name = f"{accepted.task_id}.delta.{pieces.sent}"
-        posted = await self._platforms.post(platform, name, msgspec.json.encode(told))
+        name = f"{accepted.run_id}.delta.{pieces.sent}"
+        posted = await self._platforms.post(platform, name, msgspec.json.encode(body))
         if not posted.ok:
             pieces.given_up = pieces.message_id
 
 
 class _Pieces:
-    """Text of the open message that was read and not sent yet."""
+    """Text of the unfinished message that was read and not sent yet."""
 
     __slots__ = ("given_up", "message_id", "over", "sent", "text")
 
@@ -103,7 +103,7 @@ class _Pieces:
                     self.message_id, self.text = message_id, ""
                 self.text += delta_text(fact.read_payload()["data"])
             elif fact.kind == "AGENT_OUTPUT:MESSAGE":
-                self.text = ""  # it is whole now, and delivered as such
+                self.text = ""  # finished: it is delivered whole
             elif fact.kind in ENDS:
                 self.over = True
                 self.text = ""

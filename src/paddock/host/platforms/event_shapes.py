@@ -1,4 +1,4 @@
-"""An event as a platform sends it. Read kindly: what is not known is passed over; what is needed is checked."""
+"""The shape of an event as a platform sends it, and its validation. Unknown fields are ignored."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,8 +11,8 @@ from paddock.rules.conversations.attachments import MAX_NAME_CHARS
 from paddock.rules.conversations.client_history import Media
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.events import HOST_EVENTS
+from paddock.rules.log.payloads import is_message
 from paddock.rules.platforms.chat_questions import SUBMITTED, Submission
-from paddock.rules.run.events import is_message
 from paddock.rules.run.input import MAX_ATTACHMENTS, MAX_TEXT
 from paddock_sdk.causes import complaint_of
 
@@ -21,7 +21,7 @@ MAX_TIME = 1e11
 MAX_ANSWERS = 128
 ONLY_THE_HOST = "{event_type} is an event that only the host makes; send it under a name of the platform's own"
 FILES_OF_MESSAGES = "only a message.received carries files"
-ANSWERS_OF_SUBMISSIONS = "only an interaction.submitted says in input.interaction what was chosen"
+ANSWERS_OF_SUBMISSIONS = "only an interaction.submitted may have input.interaction"
 
 
 def _of_a_platform(event_type: str) -> str:
@@ -31,7 +31,7 @@ def _of_a_platform(event_type: str) -> str:
 
 
 def _seconds(given: object) -> float | None:
-    """Since 1970. A moment without an offset would be read in the zone of this machine, which nobody meant."""
+    """Seconds since 1970. A time without an offset is refused: it would be read in the zone of this machine."""
     if given is None or not isinstance(given, str):
         return None if given is None else _within(given)
     try:
@@ -59,8 +59,8 @@ class ActorShape(_Shape):
     metadata: dict[str, Any] = {}
 
     @property
-    def told(self) -> dict[str, Any]:
-        """As a run is told of it."""
+    def for_run(self) -> dict[str, Any]:
+        """The actor as runs see it."""
         given = self.model_dump(exclude_none=True)
         return given if self.metadata else {name: value for name, value in given.items() if name != "metadata"}
 
@@ -72,7 +72,7 @@ class SubjectShape(_Shape):
 
 
 class FileShape(_Shape):
-    """A file that comes along: its bytes, or what this host calls it. What it is is judged by its content."""
+    """A file of a message: its bytes, or a reference to a file of this host. Its type is judged by its content."""
 
     artifact_id: Id | None = None
     url: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
@@ -104,7 +104,6 @@ class InputShape(_Shape):
 
     @property
     def choices(self) -> list[Submission]:
-        """Choices as submissions."""
         given = self.interaction
         listed = given if isinstance(given, list) else [given] if given is not None else []
         return [Submission(one.interaction_id, one.action_id, one.values) for one in listed]
@@ -115,7 +114,7 @@ class DeliveryShape(_Shape):
 
 
 class EventShape(_Shape):
-    """The envelope of an event, in the words of the runner protocol."""
+    """An event, with field names as in the runner protocol."""
 
     event_id: Id
     event_type: Annotated[
@@ -142,18 +141,18 @@ class EventShape(_Shape):
 
     @property
     def answers(self) -> bool:
-        """True when the event answers a question; without a choice it is an event like any other."""
+        """True when the event answers a question."""
         return self.event_type == SUBMITTED and self.input.interaction is not None
 
     @property
     def place(self) -> str:
-        """Name of the room on the platform: its own id, else the person it is about, else one for all the rest."""
+        """The conversation on the platform: its id, else the actor, else one for all other events."""
         if self.conversation_id is not None:
             return f"conversation:{self.conversation_id}"
         return f"actor:{self.actor.actor_id}" if self.actor is not None else "events"
 
     def reply_target(self) -> dict[str, Any]:
-        """Where an answer goes: as the event says, else where it came from."""
+        """The target of answers: as given by the event, else where it came from."""
         if self.delivery.reply_target:
             return self.delivery.reply_target
         came = {"conversation_id": self.conversation_id, "thread_id": self.thread_id, "event_id": self.event_id}
@@ -163,16 +162,16 @@ class EventShape(_Shape):
 
 
 def inline_size(given: Mapping[str, Any]) -> int:
-    """Bytes of inline files in an event, which have limits of their own."""
-    told = given.get("input")
-    files = cast("Mapping[str, Any]", told).get("attachments") if isinstance(told, dict) else None
+    """The size of inline files in an event; they have limits of their own."""
+    message = given.get("input")
+    files = cast("Mapping[str, Any]", message).get("attachments") if isinstance(message, dict) else None
     listed = cast("list[object]", files) if isinstance(files, list) else []
     contents = (cast("Mapping[str, Any]", one).get("content") for one in listed if isinstance(one, dict))
     return sum(len(content) for content in contents if isinstance(content, str))
 
 
 def read_event(given: Mapping[str, Any]) -> EventShape:
-    """Raises HostError with a sentence that names the place."""
+    """Validate an event. Raises HostError with a sentence that names the field."""
     try:
         return EventShape.model_validate(given)
     except ValidationError as error:

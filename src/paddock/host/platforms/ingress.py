@@ -1,6 +1,6 @@
-"""Events of platforms on their way in: each is accepted once and answered by exactly one agent.
+"""Accepts events of platforms: each once, for exactly one agent.
 
-That it was accepted is on record in the commit that accepts its run. The same event again gets the same answer.
+The commit that accepts the run also records the event. A repeated event gets the same answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +12,7 @@ import msgspec
 
 from paddock.host.agents.agents import Agents
 from paddock.host.conversations.client_files import ClientFiles
-from paddock.host.conversations.inbox import Inbox
-from paddock.host.conversations.thread_names import ThreadNames, room_name
+from paddock.host.conversations.inbox import Inbox, ThreadNames, room_name
 from paddock.host.platforms.chat_answers import NOTHING_OPEN, ChatAnswers
 from paddock.host.platforms.event_shapes import EventShape, read_event
 from paddock.host.platforms.platforms import Platform
@@ -22,10 +21,10 @@ from paddock.ports import DeliveryRecords
 from paddock.ports.attachments import AttachmentRef
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import is_salted
+from paddock.rules.log.payloads import CONTINUED, RunEvent, is_message
 from paddock.rules.platforms.chat_questions import SUBMITTED
 from paddock.rules.rows.deliveries import PlatformEventRow
-from paddock.rules.run.events import CONTINUED, RunEvent, is_message
-from paddock.rules.run.input import canonical
+from paddock.rules.run.request_bodies import canonical
 from paddock.rules.values import replace
 
 OnAccepted = Callable[[Platform, Accepted, NewRun], None]
@@ -54,9 +53,9 @@ class Ingress:
     async def accept(
         self, platform: Platform, given: Mapping[str, Any], local: Callable[[str], str] = lambda url: url
     ) -> Accepted:
-        """Take an event that its platform signed; returns when it is on record. `local` makes paths of our addresses.
+        """Accept an event that its platform signed; returns once it is recorded. Raises HostError.
 
-        Raises HostError."""
+        `local` turns this host's own URLs into paths."""
         event, digest = read_event(given), sha256(canonical(given)).digest()
         known = await self._records.platform_event(platform.name, event.event_id)
         if known is not None:
@@ -69,43 +68,43 @@ class Ingress:
             known = await self._records.platform_event(platform.name, event.event_id)
             if error.code is not ErrorCode.CONFLICT or known is None:
                 raise
-            return _same(known, digest, event)  # it came twice at the same moment
+            return _same(known, digest, event)  # the same event arrived twice at once
         self._accepted(platform, accepted, new)
         return accepted
 
     async def _completed(self, event: EventShape, local: Callable[[str], str], new: NewRun, exists: bool) -> NewRun:
-        """With its files kept, and with what it answers. Asked once, so that an event that comes again keeps nothing
-        twice. Raises HostError."""
+        """Store the files of the event and apply its answers. Not called again for a repeated event. Raises
+        HostError."""
         if event.answers:
             if not exists:
                 raise HostError(ErrorCode.CONFLICT, NOTHING_OPEN)
             return await self._answers.submitted(new, event.input.choices)
         new = await self._with_files(new, event, local) if event.input.attachments else new
         plain = exists and is_message(event.event_type) and event.bot_id is None
-        return await self._answers.said(new) if plain else new
+        return await self._answers.message(new) if plain else new
 
     async def _with_files(self, new: NewRun, event: EventShape, local: Callable[[str], str]) -> NewRun:
         files: list[AttachmentRef] = []
         for index, file in enumerate(event.input.attachments):
             where = f"input.attachments.{index}"
             media = replace(file.media, url=local(file.url)) if file.url else file.media
-            files.append(await self._files.need(new.principal, new.thread_id, media, where))
+            files.append(await self._files.need(new.principal, new.session_id, media, where))
         words = [{"type": "text", "text": new.text}] if new.text else []
         return replace(
             new,
             message={**new.message, "content": [*words, *({"type": "binary", **file.block()} for file in files)]},
             attachments=[file.artifact() for file in files],
-            rows=[*new.rows, *(file.attached(new.thread_id, event.thread_id) for file in files)],
+            rows=[*new.rows, *(file.attached(new.session_id, event.thread_id) for file in files)],
         )
 
-    def _new_run(self, platform: Platform, event: EventShape, digest: bytes, room: str, thread_id: str) -> NewRun:
+    def _new_run(self, platform: Platform, event: EventShape, digest: bytes, room: str, session_id: str) -> NewRun:
         who, target = platform.principal, event.reply_target()
-        told = RunEvent(
+        run_event = RunEvent(
             event_type=CONTINUED if event.answers else event.event_type,
             event_time=event.event_time,
             source_event_type=event.source_event_type or (SUBMITTED if event.answers else None),
             data=event.data,
-            actor=event.actor.told if event.actor else None,
+            actor=event.actor.for_run if event.actor else None,
             subject=event.subject.model_dump(exclude_none=True) if event.subject else None,
             delivery=platform.delivery(target),
             subthread_id=event.thread_id,
@@ -114,7 +113,7 @@ class Ingress:
         )
         return NewRun(
             principal=who,
-            thread_id=thread_id,
+            session_id=session_id,
             thread_name=room,
             client_run_id=f"{platform.name}:{event.event_id}",
             body_hash=digest,
@@ -123,15 +122,15 @@ class Ingress:
             agent_id=event.bot_id or self._routed(platform, event),
             source="platform",
             door="events",
-            event=told,
+            event=run_event,
             cause=Arrived(platform.name, event.event_id, msgspec.json.encode(target)),
         )
 
     def _routed(self, platform: Platform, event: EventShape) -> str | None:
-        """Choose the agent for an event that names none.
+        """Choose the agent of a message that names none; None leaves the choice to the session.
 
-        For a message: the platform's agent, else the one agent that answers messages; where several do, the default
-        agent, in whose place a session puts its active one.
+        It is the platform's agent, else the session's choice if there is a default agent, else the one agent that
+        answers messages.
         """
         if not is_message(event.event_type):
             return None

@@ -1,6 +1,6 @@
-"""The platforms of this host: who they are here, what they are signed with, what they can do.
+"""The platforms set up on this host: their principals, keys and abilities.
 
-The real plug of platform actions: what a user approved is handed to the platform's webhook, once.
+It implements platform actions: an action a user approved is sent to the platform's webhook, once.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,30 +12,29 @@ from paddock.host.people.principals import Principal
 from paddock.ports import ConversationRecords, DeliveryRecords
 from paddock.ports.platforms import Performed, PlatformAction, Posted, Webhooks
 from paddock.rules.access.permissions import RunScope
+from paddock.rules.access.signatures import webhook_headers, webhook_key
 from paddock.rules.agents.specs import PlatformSpec, platform_name_problem
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.events import HANDED_OVER
-from paddock.rules.platforms.webhook_signatures import headers_for, key_of
-from paddock.rules.run.outputs import as_object
+from paddock.rules.log.payloads import as_object
 from paddock.rules.values import Value
 
 ACTION_SECONDS = 25.0
-"""Less than an approval waits: the answer is heard before it counts as unknown."""
+"""Less than approvals wait, so that an answer arrives before its action counts as unknown."""
 POST_SECONDS = 15.0
 ASKED = frozenset({"USER_INPUT", "USER_INPUT:MENTION", HANDED_OVER})
-"""Facts that begin a run; what a client brought along stands before them."""
+"""Facts with the input of a run."""
 
 
-class _Records(ConversationRecords, DeliveryRecords, Protocol):
-    """The ports of the store that are used here."""
+class _Records(ConversationRecords, DeliveryRecords, Protocol): ...
 
 
 class PlatformError(Exception):
-    """A platform is set up wrongly. One sentence for the operator."""
+    """The settings of a platform are wrong; one sentence for the operator."""
 
 
 class Platform(Value, frozen=True):
-    """One platform, its secrets looked up."""
+    """One platform, with its signing keys."""
 
     name: str
     principal: Principal
@@ -44,9 +43,9 @@ class Platform(Value, frozen=True):
     outgoing: bytes
 
     def delivery(self, reply_target: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`ctx.delivery` of its runs, and what the host needs to deliver what they say."""
+        """`ctx.delivery` of the platform's runs."""
         spec = self.spec
-        told: dict[str, Any] = {
+        delivery: dict[str, Any] = {
             "surface": self.name,
             "reply_target": reply_target,
             "supports_streaming": spec.streaming,
@@ -59,7 +58,7 @@ class Platform(Value, frozen=True):
                 "interactions": spec.interactions,
             },
         }
-        return told if spec.max_message_size is None else {**told, "max_message_size": spec.max_message_size}
+        return delivery if spec.max_message_size is None else {**delivery, "max_message_size": spec.max_message_size}
 
 
 class Platforms:
@@ -78,7 +77,7 @@ class Platforms:
         self._clock = clock
 
     def find(self, name: str | None) -> Platform | None:
-        """The platform of this name; without one, the only one there is."""
+        """The platform of this name; without a name, the only one if there is only one."""
         if name is None:
             return next(iter(self._all.values())) if len(self._all) == 1 else None
         return self._all.get(name)
@@ -87,10 +86,10 @@ class Platforms:
         return bool(self._all)
 
     async def post(self, platform: Platform, message_id: str, body: bytes, *, seconds: float = POST_SECONDS) -> Posted:
-        """Hand something to a platform, signed, once."""
+        """Send a signed message to a platform, once."""
         if platform.spec.webhook is None:
             return Posted(None, f"platform {platform.name!r} has no webhook any more")
-        headers = headers_for(platform.outgoing, message_id, self._clock(), body)
+        headers = webhook_headers(platform.outgoing, message_id, self._clock(), body)
         return await self._webhooks.post(platform.spec.webhook, body, headers, seconds=seconds)
 
     # --- platform actions --------------------------------------------------------------------------------------------
@@ -104,7 +103,7 @@ class Platforms:
         platform = self._all.get(place.platform) if place is not None else None
         if place is None or platform is None:
             return Performed(ok=False, detail="the platform of this conversation is not set up any more")
-        told = {
+        body = {
             "type": "platform.action",
             "action": action.action,
             "approval_id": action.approval_id,
@@ -114,15 +113,15 @@ class Platforms:
             "reply_target": await self._reply_target(action) or msgspec.Raw(place.reply_target),
             "timestamp": self._clock(),
         }
-        posted = await self.post(platform, action.approval_id, msgspec.json.encode(told), seconds=ACTION_SECONDS)
+        posted = await self.post(platform, action.approval_id, msgspec.json.encode(body), seconds=ACTION_SECONDS)
         if posted.ok:
             return Performed(ok=True)
-        if posted.status is None:  # it may have arrived all the same
+        if posted.status is None:  # it may still have arrived
             raise TimeoutError(posted.problem)
         return Performed(ok=False, detail=f"the platform answered {posted.status}")
 
     async def _reply_target(self, action: PlatformAction) -> Mapping[str, Any] | None:
-        """Where the run that asks was asked, which need not be where somebody spoke last. None when that is gone."""
+        """The reply target of the run's own input, which may differ from the newest one. None when it is gone."""
         run = await self._records.run(action.run_id)
         seq, last = (run.first_seq, run.last_seq) if run is not None else (1, 0)
         while seq <= last:
@@ -147,7 +146,7 @@ def _settled(name: str, spec: PlatformSpec, reveal: Callable[[str], str]) -> Pla
 
 def _key(name: str, field: str, secret: str) -> bytes:
     try:
-        key = key_of(secret)
+        key = webhook_key(secret)
     except ValueError as error:
         raise PlatformError(f"platforms.{name}.{field}: {error}") from error
     if len(key) < 16:

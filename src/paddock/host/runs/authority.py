@@ -1,40 +1,52 @@
-"""Authority of an agent's runs, worked out before it is needed and kept while nothing it follows from changes.
-Every layer is here: the runner's manifest, the agent's settings and policies, the resources of the workspace.
+"""The authority of runs: what an agent's runs may do, worked out ahead, and the grant of one run.
+
+The authority is kept while nothing it depends on changes: the runner's manifest, the agent's settings and policies, the
+resources of the workspace. The grant is frozen when the run is dispatched, or later, when its runner must first be
+started to say what it asks for.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from math import inf
+from typing import Any, TypeVar, get_args
 
 import msgspec
+import structlog
 
 from paddock.host.agents.agents import AgentBinding, Agents
-from paddock.host.agents.secrets import SecretError, resolved
-from paddock.host.calls.workspace_resources import WorkspaceResources
+from paddock.host.agents.config import settle_config
+from paddock.host.runs.live_run import LiveRun, ResultHandling
+from paddock.host.runs.live_runs import LiveRuns
+from paddock.host.runs.workspace_resources import WorkspaceResources
+from paddock.host.session.loop import SessionLoop
 from paddock.ports import RunnerGateway
-from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents, refused_over_api
-from paddock.rules.access.permissions import allowance, granted_files
-from paddock.rules.agents.config import passwords_of, problems, with_defaults
+from paddock.ports.runners import IsolationLevel
+from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents
+from paddock.rules.access.permissions import Allowance, Grant, RunScope, allowance, granted_files
 from paddock.rules.agents.resources import NOTHING_OFFERED, Offered, not_offered
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.context import AgentExtras, ResolvedAgent, resolved_agent
+from paddock.rules.log.payloads import actor_of
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.run.context import ResolvedAgent, resolved_agent, with_tools
+from paddock.rules.session.messages import RunFailed, RunGranted
 from paddock.rules.values import Value
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
+log = structlog.get_logger("paddock.runs")
+
 MAX_KEPT = 4096
-"""Agents whose part is remembered; more are worked out again when they speak."""
-CONFIG_INVALID = "agent.config_invalid"
-IN_FILE_ONLY = "directories of the host's machine are named in the agents file only"
-OTHERS_WORDS = "agents that read everybody's conversations are written in the agents file only"
+"""Resolved agents that are kept; others are worked out again when needed."""
 ISOLATION_TOO_LOW = "agent.isolation_too_low"
+
+Kept = TypeVar("Kept")
 
 
 class _Known(Value, frozen=True):
-    """A part, and what it follows from: each the very same thing until it changes."""
+    """A resolved agent, and the objects that it was worked out from."""
 
     binding: AgentBinding
     manifest: AgentRunnerManifest
     there: Offered
-    part: ResolvedAgent
+    agent: ResolvedAgent
 
 
 class Authority:
@@ -47,22 +59,22 @@ class Authority:
         resources: WorkspaceResources | None = None,
         opened: ApiAgents = NOTHING_OPENED,
     ) -> None:
-        """`opened`: what agents of the API may name, though it belongs to whoever runs the host."""
+        """`opened`: what agents of the API may name, though it belongs to the operator."""
         self._opened = opened
         self._gateway = gateway
         self._agents = agents
         self._offered = offered
         self._resources = resources
         self._manifests: dict[tuple[str, str], AgentRunnerManifest] = {}
-        self._parts: dict[tuple[str, str], _Known] = {}
+        self._resolved: dict[tuple[str, str], _Known] = {}
         self._refused: dict[tuple[str, str], HostError] = {}
         self._prepared: dict[tuple[str, str], object] = {}
-        """Agents that were prepared, with what was in force then; not those that ask for resources, which change."""
+        """The definitions for which an agent was last prepared; not for agents that ask for resources, which change."""
 
     async def prepare(self, agent_id: str | None, workspace: str, *, start: bool = True) -> None:
-        """Learn what an agent's runner asks for, before a run of it is authorised. A failure shows when it starts.
+        """Learn what an agent's runner asks for, before a run of it is authorised. A failure shows when the run starts.
 
-        `start`: whether a runner that is not known yet is started to ask it; else it stays unknown.
+        `start`: start a runner that is not known yet to ask it; otherwise it stays unknown.
         """
         agents, place = self._agents, (workspace, agent_id or "")
         in_force = agents.in_force(workspace)
@@ -77,51 +89,51 @@ class Authority:
                 self._manifests.pop((workspace, binding.runner_id), None)
                 return
             manifest = manifest or await self._gateway.manifest(binding.runner_id, workspace)
-            self._remember(workspace, manifest)
+            _remember(self._manifests, (workspace, manifest.id), manifest)
             if self._resources is not None and _asks_for_resources(manifest):
                 await self._resources.refresh(workspace, files="knowledge" in manifest.permissions.files)
             self._settled(binding, manifest, workspace)
             self._refused.pop(place, None)
             if self._resources is None or not _asks_for_resources(manifest):
-                self._remember_prepared(place, in_force)
+                _remember(self._prepared, place, in_force)
         except HostError as error:
             if error.code is ErrorCode.NOT_FOUND or error.retryable:
                 self._manifests.pop((workspace, binding.runner_id), None)
-            self._refuse(place, error)
+            _remember(self._refused, place, error)
 
     async def ask(self, runner_id: str, workspace: str) -> AgentRunnerManifest:
         """Ask a runner for its manifest. Raises HostError."""
         return await self._gateway.manifest(runner_id, workspace)
 
-    def part(self, binding: AgentBinding, workspace: str) -> ResolvedAgent | None:
-        """Resolved agent; None when it cannot run."""
+    def agent(self, binding: AgentBinding, workspace: str) -> ResolvedAgent | None:
+        """Return the resolved agent; None when it cannot run."""
         manifest = self._manifests.get((workspace, binding.runner_id))
         if manifest is None:
             return None
         try:
             return self._settled(binding, manifest, workspace)
         except HostError as error:
-            self._refuse((workspace, binding.agent_id), error)
+            _remember(self._refused, (workspace, binding.agent_id), error)
             return None
 
     def manifest(self, binding: AgentBinding, workspace: str) -> AgentRunnerManifest | None:
-        """Manifest of the agent's runner, if it is known."""
+        """Return the manifest of the agent's runner, if it is known."""
         return self._manifests.get((workspace, binding.runner_id))
 
     def refusal(self, agent_id: str, workspace: str) -> HostError | None:
-        """Why runs of this agent cannot be started now, as far as is known."""
+        """Return why runs of this agent cannot be started now, as far as is known."""
         return self._refused.get((workspace, agent_id))
 
     def trouble(self, binding: AgentBinding, workspace: str) -> HostError | None:
-        """Why a run of it would not begin now, if its runner's processes keep failing."""
+        """Return the error when the processes of the agent's runner keep failing."""
         return self._gateway.trouble(binding.runner_id, workspace)
 
     def isolation(self, binding: AgentBinding, workspace: str) -> str:
-        """Isolation of the agent's next run: a level, or a word for a place we do not control."""
+        """Return the isolation of the agent's next run: a level, or a word for a place outside our control."""
         return self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
 
     def missing(self, binding: AgentBinding, workspace: str) -> list[str]:
-        """Resources the agent's owner names and the workspace does not have: it runs, but not as was meant."""
+        """Return resources that the agent names and the workspace does not have: it runs without them."""
         there = self._there(workspace)
         policy = binding.policy
         return [
@@ -135,32 +147,15 @@ class Authority:
     def _there(self, workspace: str) -> Offered:
         return NOTHING_OFFERED if self._resources is None else self._resources.known(workspace)
 
-    def _refuse(self, place: tuple[str, str], error: HostError) -> None:
-        if len(self._refused) >= MAX_KEPT:
-            self._refused.clear()
-        self._refused[place] = error
-
-    def _remember_prepared(self, place: tuple[str, str], in_force: object) -> None:
-        if len(self._prepared) >= MAX_KEPT:
-            self._prepared.clear()
-        self._prepared[place] = in_force
-
-    def _remember(self, workspace: str, manifest: AgentRunnerManifest) -> None:
-        if len(self._manifests) >= MAX_KEPT:
-            self._manifests.clear()
-        self._manifests[workspace, manifest.id] = manifest
-
     def _settled(self, binding: AgentBinding, manifest: AgentRunnerManifest, workspace: str) -> ResolvedAgent:
         """Raises HostError when the agent's settings do not fit its runner."""
         there = self._there(workspace) if _asks_for_resources(manifest) else NOTHING_OFFERED
-        known = self._parts.get((workspace, binding.agent_id))
+        known = self._resolved.get((workspace, binding.agent_id))
         if known is not None and known.binding is binding and known.manifest is manifest and known.there is there:
-            return known.part
-        if len(self._parts) >= MAX_KEPT:
-            self._parts.clear()
-        part = self._work_out(binding, manifest, there, workspace)
-        self._parts[workspace, binding.agent_id] = _Known(binding, manifest, there, part)
-        return part
+            return known.agent
+        agent = self._work_out(binding, manifest, there, workspace)
+        _remember(self._resolved, (workspace, binding.agent_id), _Known(binding, manifest, there, agent))
+        return agent
 
     def _work_out(
         self, binding: AgentBinding, manifest: AgentRunnerManifest, there: Offered, workspace: str
@@ -168,7 +163,7 @@ class Authority:
         self._check_isolation(binding, workspace)
         allowed = allowance(manifest, binding.policy, self._offered, there)
         config, extras = settle_config(binding, manifest, self._opened)
-        part = resolved_agent(
+        agent = resolved_agent(
             allowed,
             config,
             wants_static_refs=manifest.context.wants_static_context_refs,
@@ -176,17 +171,23 @@ class Authority:
             files=granted_files(manifest.permissions, binding.policy, there, allowed.knowledge_bases),
             extras=extras,
         )
-        return msgspec.structs.replace(part, checked_for=manifest) if binding.origin == "api" else part
+        return msgspec.structs.replace(agent, checked_for=manifest) if binding.origin == "api" else agent
 
     def _check_isolation(self, binding: AgentBinding, workspace: str) -> None:
         if binding.isolation is None:
             return
         level = self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
-        if level not in ("L0", "L1") or level < binding.isolation:
+        if level not in get_args(IsolationLevel) or level < binding.isolation:
             text = (
                 f"agent {binding.agent_id!r} wants isolation {binding.isolation}, and its runner can only have {level}"
             )
             raise HostError(ErrorCode.INVALID_ARGUMENT, text, details={"run_code": ISOLATION_TOO_LOW})
+
+
+def _remember(known: dict[tuple[str, str], Kept], key: tuple[str, str], value: Kept) -> None:
+    if len(known) >= MAX_KEPT:
+        known.clear()
+    known[key] = value
 
 
 def _asks_for_resources(manifest: AgentRunnerManifest) -> bool:
@@ -194,38 +195,125 @@ def _asks_for_resources(manifest: AgentRunnerManifest) -> bool:
     return bool(asked.models or asked.tools or asked.knowledge_bases or asked.files)
 
 
-def settle_config(
-    binding: AgentBinding, manifest: AgentRunnerManifest, opened: ApiAgents = NOTHING_OPENED
-) -> tuple[Mapping[str, Any], AgentExtras]:
-    """The config as the runner gets it: checked, defaults filled in, secrets looked up. Raises HostError."""
-    form = manifest.config_schema
-    found = problems(binding.config, form)
-    if binding.origin == "api":
-        found += leads_outside(binding) or refused_over_api(manifest, binding.config, binding.extras.mcp, opened)
-    if found:
-        raise _invalid(binding, "; ".join(found[:5]))
-    try:
-        config = resolved(with_defaults(binding.config, form), passwords_of(form), binding.base, "config")
-        servers = resolved({"mcp": list(binding.extras.mcp)}, frozenset(), binding.base, "mcp")["mcp"]
-    except SecretError as error:
-        if binding.base is None:
-            raise _invalid(binding, str(error)) from error
-        raise _invalid(binding, "a secret that the agents file names cannot be had", str(error)) from error
-    return config, msgspec.structs.replace(binding.extras, mcp=tuple(servers))
+NOTHING_YET = ResolvedAgent(Allowance("", frozenset(), frozenset(), frozenset()), {}, {}, {}, {})
+"""Stands for the agent of a run whose runner is not known yet."""
+START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
 
-def leads_outside(binding: AgentBinding) -> list[str]:
-    """Fields of an agent, whatever its runner, that lead further than an agent of the API may."""
-    extras = binding.extras
-    paths: dict[str, object] = {"working_directory": extras.working_directory, "readable": extras.readable or None}
-    paths |= {f"skills.{number}.path": skill.get("path") for number, skill in enumerate(extras.skills)}
-    found = [f"{name}: {IN_FILE_ONLY}" for name, path in paths.items() if path is not None]
-    if binding.policy.history_scope == "workspace":
-        found.append(f"history_scope: {OTHERS_WORDS}")
-    return found
+class Granting:
+    def __init__(
+        self,
+        *,
+        authority: Authority,
+        agents: Agents,
+        live: LiveRuns,
+        handling: ResultHandling,
+        deadline_seconds: float,
+    ) -> None:
+        """`deadline_seconds` is the time of a run whose agent sets none."""
+        self.authority = authority
+        self._agents = agents
+        self._live = live
+        self._handling = handling
+        self._clock = handling.clock
+        self._observer = handling.observer
+        self._deadline_seconds = deadline_seconds
+
+    def authorise(self, session: SessionLoop, run_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
+        """Freeze what this run may do, and return what is recorded with its dispatch. There is no grant yet when the
+        runner must be started first to learn what it asks for."""
+        owner = session.owner
+        binding = self._agents.get(agent_id, owner.workspace_id)
+        if binding is None:
+            return {}
+        agent, scope = self.authority.agent(binding, owner.workspace_id), _scope_of(session, run_id, agent_id)
+        if agent is None:
+            agent, grant = NOTHING_YET, NOTHING_YET.allowance.for_run(scope, deadline_at=inf)
+            recorded: Mapping[str, Any] = {"runner_id": binding.runner_id}
+        else:
+            agent, grant, recorded = self._granted(session, scope, binding, agent, at)
+        self._live.add(LiveRun(session, run_id, grant, agent, self._handling))
+        return recorded
+
+    def _granted(
+        self, session: SessionLoop, scope: RunScope, binding: AgentBinding, agent: ResolvedAgent, at: float
+    ) -> tuple[ResolvedAgent, Grant, Mapping[str, Any]]:
+        """Return the agent as it is in this run, its grant, and the data to record."""
+        deadline = at + (binding.deadline_seconds or self._deadline_seconds)
+        given, _ = session.input_of(scope.run_id)
+        if given.event is not None and given.event.tools is not None:
+            agent = with_tools(agent, given.event.tools)
+        grant = agent.allowance.for_run(scope, deadline_at=deadline)
+        self._observer.run_started(grant, at)
+        return agent, grant, {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": agent.granted}
+
+    async def grant_late(self, run: LiveRun) -> bool:
+        """Start the runner to learn what it asks for, then record the grant; False when the run is over."""
+        session, scope = run.session, run.grant.scope
+        await self.authority.prepare(scope.agent_id, scope.workspace_id)
+        binding = self._agents.get(scope.agent_id, scope.workspace_id)
+        agent = self.authority.agent(binding, scope.workspace_id) if binding else None
+        now = self._clock()
+        if binding is None or agent is None:
+            code, message = self.why_not(run.run_id, scope.agent_id, scope.workspace_id)
+            await session.record(RunFailed(run.run_id, code, message, at=now), rows=(_refused(run, now),))
+            return False
+        run.agent, run.grant, recorded = self._granted(session, scope, binding, agent, now)
+        decision = await session.record(RunGranted(run.run_id, recorded, now))
+        return bool(decision.facts) and not run.over
+
+    def why_not(self, run_id: str, agent_id: str, workspace: str) -> tuple[str, str]:
+        error = self.authority.refusal(agent_id, workspace)
+        log_why(run_id, error)
+        if error is None:
+            return "runner.not_found", f"agent {agent_id!r} is not configured"
+        return start_code(error), error.message
 
 
-def _invalid(binding: AgentBinding, problem: str, for_operators: str = "") -> HostError:
-    text = f"agent {binding.agent_id!r} is set up wrongly: {problem}"
-    more = f"{text} ({for_operators})" if for_operators else ""
-    return HostError(ErrorCode.INVALID_ARGUMENT, text, details={"run_code": CONFIG_INVALID}, for_operators=more)
+def _scope_of(session: SessionLoop, run_id: str, agent_id: str) -> RunScope:
+    """Return where the run happens, for whom, and its actor and subject."""
+    given, _ = session.input_of(run_id)
+    owner, event = session.owner, given.event
+    if event is None:
+        return RunScope(run_id, owner.workspace_id, owner.user_id, agent_id, session.session_id)
+    actor, subject = actor_of(event, owner.user_id, given.source), event.subject or {}
+    return RunScope(
+        run_id,
+        owner.workspace_id,
+        owner.user_id,
+        agent_id,
+        session.session_id,
+        subthread_id=event.subthread_id,
+        actor_type=str(actor.get("actor_type") or "user"),
+        actor_id=actor.get("actor_id"),
+        subject_type=subject.get("subject_type"),
+        subject_id=subject.get("subject_id"),
+        platform=event.delivery.get("surface") if event.delivery is not None and given.source == "platform" else None,
+    )
+
+
+def _refused(run: LiveRun, at: float) -> AuditRow:
+    """Audit row for a run that ended before its runner was known."""
+    scope = run.grant.scope
+    return AuditRow(
+        time=at,
+        workspace_id=scope.workspace_id,
+        actor=f"user:{scope.user_id}",
+        action="run.start",
+        resource=scope.agent_id,
+        scope=scope.session_id,
+        result="unauthorized",
+        reason="its runner is not known",
+        run_id=scope.run_id,
+        session_id=scope.session_id,
+    )
+
+
+def start_code(error: HostError) -> str:
+    return str(error.details.get("run_code") or START_CODES.get(error.code, "runner.start_failed"))
+
+
+def log_why(run_id: str, error: HostError | None) -> None:
+    """Log the part of a refusal that only operators may see."""
+    if error is not None and error.for_operators != error.message:
+        log.warning("a run cannot be started", action="run.start", run_id=run_id, reason=error.for_operators)

@@ -1,37 +1,34 @@
-"""One run from its dispatch to its end: what its runner says becomes news for the session, within its grant.
+"""One run from its dispatch to its end: its runner's results become arrivals of the session, within its grant.
 
-When it is started and stopped is decided elsewhere (`runs.py`).
+`runs.py` starts and stops it.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 import structlog
 
-from paddock.host.calls.artifacts import Artifacts
-from paddock.host.runs.created_artifacts import keep_created
-from paddock.host.runs.result_sequencer import ResultSequencer, Spawn
-from paddock.host.session.arrivals import ResultArrived
-from paddock.host.session.inputs import HANDOVER_ACTION
+from paddock.host.runs.stored_results import TITLE_ACTION, suggested, with_compiled_ui
+from paddock.host.session.arrivals import Arrival, ResultArrived
 from paddock.host.session.loop import SessionLoop
-from paddock.host.session.titles import TITLE_ACTION, suggested
-from paddock.host.session.ui_compilation import with_compiled_ui
 from paddock.ports import RunHandle
 from paddock.ports.runners import Observer, Unobserved
+from paddock.rules.access.approvals import HANDOVER
 from paddock.rules.access.limits import MAX_STATE_KEY_CHARS, MAX_STATE_SCOPE_BYTES, MAX_STATE_VALUE_BYTES, TokenBucket
 from paddock.rules.access.permissions import Grant, state_key
 from paddock.rules.rows.calls import ApprovalRow
 from paddock.rules.rows.rows import Row
 from paddock.rules.run.context import ResolvedAgent
-from paddock.rules.run.open_calls import APPROVALS, with_approvals
-from paddock.rules.run.results import TERMINAL_TYPES, Result, Wrong, problem_with
+from paddock.rules.run.results import APPROVALS, Result, Wrong, problem_with, with_approvals
 from paddock.rules.session.messages import InputAcknowledged, RunFailed
+from paddock_sdk.protocol.results import TERMINAL_TYPES
 
 MAX_RUN_BYTES = 64 * 1024 * 1024
-"""What one run may say altogether: its open message is held in memory and becomes one row."""
+"""Most bytes of all results of a run: its open message is held in memory and becomes one row."""
 CREDIT_STEP = 64
 """Credit is given back in steps, so that a stream of small results does not cost a frame each."""
 LAST_RESORT_LOCALE = "en"
@@ -39,6 +36,57 @@ NOBODY = Unobserved()
 STEPS = ("step.started", "step.finished")
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+
+
+class ResultSequencer:
+    """Passes results on in order while some are still being stored. Each store operation bounds its own wait.
+
+    At most a run's credit of them wait: credit is given back only for what the session has taken.
+    """
+
+    __slots__ = ("_pass_on", "_spawn", "_waiting")
+
+    def __init__(self, pass_on: Callable[[Arrival], None], spawn: Spawn) -> None:
+        self._pass_on = pass_on
+        self._spawn = spawn
+        self._waiting: deque[Arrival | Coroutine[Any, Any, Arrival]] | None = None
+
+    def post(self, arrival: Arrival) -> None:
+        """Pass an arrival on, after those that are still being worked on."""
+        if self._waiting is None:
+            self._pass_on(arrival)
+        else:
+            self._waiting.append(arrival)
+
+    def post_when_done(self, work: Coroutine[Any, Any, Arrival]) -> None:
+        """Pass on what `work` returns. It must not raise."""
+        if self._waiting is not None:
+            self._waiting.append(work)
+            return
+        self._waiting = deque([work])
+        self._spawn(self._work_off(self._waiting))
+
+    async def _work_off(self, waiting: deque[Arrival | Coroutine[Any, Any, Arrival]]) -> None:
+        try:
+            while waiting:
+                first = waiting.popleft()
+                self._pass_on(await first if asyncio.iscoroutine(first) else first)
+            self._waiting = None
+        finally:
+            for left in waiting:  # only when the host is stopped
+                if asyncio.iscoroutine(left):
+                    left.close()
+
+
+class KeepsCreated(Protocol):
+    """Port for files that runs announce."""
+
+    async def keep_created(self, grant: Grant, result: Result) -> Result:
+        """Return the result as the session may hold it: by reference, or refused. Never raises."""
+        ...
 
 
 class ActionRequests(Protocol):
@@ -61,7 +109,7 @@ class ActionRequests(Protocol):
 class ResultHandling:
     """Parts that handle the results of every run."""
 
-    artifacts: Artifacts
+    artifacts: KeepsCreated
     clock: Callable[[], float]
     spawn: Spawn
     actions: ActionRequests | None = None
@@ -76,55 +124,63 @@ class LiveRun:
         "_actions_asked",
         "_bytes",
         "_clock",
-        "_line",
+        "_post",
+        "_sequencer",
+        "_spawn",
         "_state_written",
         "_taken",
         "_timers",
+        "agent",
         "artifacts",
+        "close_surroundings",
         "forced",
         "grant",
         "handle",
         "observer",
         "over",
-        "part",
         "rate",
+        "run_id",
         "session",
         "settled",
         "starting",
         "state_sizes",
         "stopping",
-        "turn_id",
     )
 
     def __init__(
         self,
         session: SessionLoop,
-        turn_id: str,
+        run_id: str,
         grant: Grant,
-        part: ResolvedAgent,
+        agent: ResolvedAgent,
         handling: ResultHandling,
     ) -> None:
         self.session = session
         self.observer = handling.observer
         self.artifacts = handling.artifacts
-        self._line = ResultSequencer(session.post, handling.spawn)
-        self.turn_id = turn_id
+        self._post: Callable[[Arrival], None] = session.post
+        self._spawn = handling.spawn
+        self._sequencer: ResultSequencer | None = None
+        """Made for the first result that has to be stored before the session may take it."""
+        self.run_id = run_id
         self.grant = grant
-        self.part = part
-        """What its agent was when it was authorised, whatever becomes of the agent meanwhile."""
+        self.agent = agent
+        """The agent as it was when the run was authorised."""
         self.handle: RunHandle | None = None
+        self.close_surroundings: Callable[[str], None] | None = None
+        """Closes what was opened for this run alone."""
         self.starting: asyncio.Task[None] | None = None
         self.over = False
         """The session has recorded its end."""
         self.settled = False
-        """The runner is done with it: said its last word, acknowledged a cancel, or is gone."""
+        """The runner is done with it: it sent the last result, acknowledged a cancel, or is gone."""
         self.stopping = False
         self.forced = False
         self.rate: TokenBucket | None = None
         self.state_sizes: dict[str, int] = {}
-        """Bytes in each scope when it started, and what it added since by its results; an upper bound."""
+        """Bytes in each scope when it started, and those its results added since; an upper bound."""
         self._state_written: dict[tuple[str, str], int] = {}
-        """Bytes of its own last word on each key: a value that it writes again counts once."""
+        """Bytes of the last value that it wrote under each key: a value written again counts once."""
         self._clock = handling.clock
         self._timers: list[asyncio.TimerHandle] = []
         self._taken = 0
@@ -134,13 +190,13 @@ class LiveRun:
 
     @property
     def connection_id(self) -> str | None:
-        """The connection it was started on: the only one that may speak for it."""
+        """The connection it was started on: the only one that may act for it."""
         return self.handle.connection_id if self.handle is not None else None
 
-    # what the connection says
+    # --- results ------------------------------------------------------------------------------------------------------
 
     def acknowledged(self) -> None:
-        self._line.post(InputAcknowledged(self.turn_id, self._clock()))
+        self._post(InputAcknowledged(self.run_id, self._clock()))
 
     def result(self, result: Result, size: int) -> None:
         wrong = problem_with(result, size)
@@ -159,57 +215,67 @@ class LiveRun:
         elif result.type == "run.completed":
             self._completed(result, size)
         elif result.type == "artifact.created":
-            self._line.post_when_done(self._created(result, size))
+            self._post_when_done(self._created(result, size))
         elif result.type == "message.completed" and len(result.data) > 1:  # more than the message itself
-            self._line.post(ResultArrived(self.turn_id, with_compiled_ui(result, self._locale(), self._meta()), size))
+            self._post(ResultArrived(self.run_id, with_compiled_ui(result, self._locale(), self._meta()), size))
         else:
             if result.type in STEPS:
                 name = str(result.data.get("step_name"))
-                self.observer.step(self.turn_id, name, self._clock(), begins=result.type == "step.started")
-            self._line.post(ResultArrived(self.turn_id, result, size))
+                self.observer.step(self.run_id, name, self._clock(), begins=result.type == "step.started")
+            self._post(ResultArrived(self.run_id, result, size))
 
     def _meta(self) -> Mapping[str, str]:
         """Metadata that ties a document to this run."""
-        _, trace_id = self.session.input_of(self.turn_id)
-        return {"requestId": self.turn_id, "traceId": trace_id, "userId": self.grant.scope.user_id}
+        _, trace_id = self.session.input_of(self.run_id)
+        return {"requestId": self.run_id, "traceId": trace_id, "userId": self.grant.scope.user_id}
 
     def _locale(self) -> str:
-        given = self.session.find_input(self.turn_id)
-        return (given.locale if given else None) or self.part.extras.locale or LAST_RESORT_LOCALE
+        given = self.session.find_input(self.run_id)
+        return (given.locale if given else None) or self.agent.extras.locale or LAST_RESORT_LOCALE
 
     def lost(self, code: str, message: str) -> None:
         self.settled = True
         self._failed(code, message)
 
+    def _post_when_done(self, work: Coroutine[Any, Any, Arrival]) -> None:
+        if self._sequencer is None:
+            self._sequencer = ResultSequencer(self._post, self._spawn)
+            self._post = self._sequencer.post
+        self._sequencer.post_when_done(work)
+
     def _failed(self, code: str, message: str) -> None:
-        """After all it said before."""
+        """Record a failure, after the results that came before it."""
         if not self.over:
-            self._line.post(RunFailed(self.turn_id, code, message, at=self._clock()))
+            self._post(RunFailed(self.run_id, code, message, at=self._clock()))
 
     async def _created(self, result: Result, size: int) -> ResultArrived:
         if self.session.outage.is_on:
             await self.session.outage.is_over()
-        now = self._clock()
-        return ResultArrived(self.turn_id, await keep_created(self.artifacts, self.grant, result, now), size)
+        return ResultArrived(self.run_id, await self.artifacts.keep_created(self.grant, result), size)
 
     def fail(self, code: str, message: str) -> None:
         if not self.over:
-            self.session.post(RunFailed(self.turn_id, code, message, at=self._clock()))
+            self.session.post(RunFailed(self.run_id, code, message, at=self._clock()))
 
     def _state_updated(self, result: Result, size: int) -> None:
-        """Allowed inside the grant and the caps; else it is passed on as refused, and the run goes on."""
+        """Pass a state update on; as refused when it is outside the grant or the limits, and the run goes on."""
         scope = str(result.data["scope"])
         if (wrong := self._problem_with_state(scope, result)) is None:
-            self._line.post(ResultArrived(self.turn_id, result, size, scope_key=state_key(scope, self.grant)))
+            self._post(ResultArrived(self.run_id, result, size, scope_key=state_key(scope, self.grant)))
             return
-        log.warning("runner.state_refused", run_id=self.turn_id, code=wrong.code, reason=wrong.message)
-        told = {"code": wrong.code, "reason": wrong.message}
-        self._line.post(
-            ResultArrived(self.turn_id, msgspec.structs.replace(result, type="state.refused", data=told), size)
+        log.warning(
+            "a runner asked for a state that cannot be kept",
+            action="runner.state_refused",
+            run_id=self.run_id,
+            code=wrong.code,
+            reason=wrong.message,
         )
+        data = {"code": wrong.code, "reason": wrong.message}
+        refused = msgspec.structs.replace(result, type="state.refused", data=data)
+        self._post(ResultArrived(self.run_id, refused, size))
 
     def _problem_with_state(self, scope: str, result: Result) -> Wrong | None:
-        """Why a value is not kept; None when it is, and then it counts."""
+        """Return why a value is not kept; None when it is, and count it then."""
         if "state.set" not in self.grant.actions or scope not in self.grant.state_scopes:
             return Wrong("unauthorized", "a state scope outside the grant of the run")
         key, size = str(result.data["key"]), len(msgspec.json.encode(result.data["value"]))
@@ -225,35 +291,35 @@ class LiveRun:
         return None
 
     def _action_requested(self, result: Result, size: int) -> None:
-        if result.data.get("action") == HANDOVER_ACTION:  # the session's own: the user is asked there
-            self._line.post(ResultArrived(self.turn_id, result, size))
+        if result.data.get("action") == HANDOVER:  # the session itself asks the user
+            self._post(ResultArrived(self.run_id, result, size))
             return
         if result.data.get("action") == TITLE_ACTION:
-            told, kept = suggested(self.grant, result, self._clock())
-            self._line.post(ResultArrived(self.turn_id, told, size, rows=kept))
+            noted, rows = suggested(self.grant, result, self._clock())
+            self._post(ResultArrived(self.run_id, noted, size, rows=rows))
             return
         rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
         self._actions_asked += 1
         approval = next((row.approval_id for row in rows if isinstance(row, ApprovalRow)), None)
         data = {**result.data, "approval_id": approval}
-        self._line.post(ResultArrived(self.turn_id, msgspec.structs.replace(result, data=data), size, rows=rows))
+        self._post(ResultArrived(self.run_id, msgspec.structs.replace(result, data=data), size, rows=rows))
 
     def _completed(self, result: Result, size: int) -> None:
-        if self._actions is not None and self._actions.asks(self.turn_id):
-            self._line.post_when_done(self._with_approvals(self._actions, result, size))
+        if self._actions is not None and self._actions.asks(self.run_id):
+            self._post_when_done(self._with_approvals(self._actions, result, size))
             return
         if APPROVALS in result.data:
             result = msgspec.structs.replace(result, data=with_approvals(result.data, ()))
-        self._line.post(ResultArrived(self.turn_id, result, size))
+        self._post(ResultArrived(self.run_id, result, size))
 
     async def _with_approvals(self, actions: ActionRequests, result: Result, size: int) -> ResultArrived:
-        data = with_approvals(result.data, await actions.waiting(self.turn_id))
-        return ResultArrived(self.turn_id, msgspec.structs.replace(result, data=data), size)
+        data = with_approvals(result.data, await actions.waiting(self.run_id))
+        return ResultArrived(self.run_id, msgspec.structs.replace(result, data=data), size)
 
-    # what the host does
+    # --- timers, credit, end ------------------------------------------------------------------------------------------
 
-    def after(self, seconds: float, news: Callable[[], None]) -> None:
-        self._timers.append(asyncio.get_running_loop().call_later(seconds, news))
+    def after(self, seconds: float, act: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, act))
 
     def give_back(self, count: int) -> None:
         self._taken += count
@@ -265,6 +331,8 @@ class LiveRun:
         self.over = True
         for timer in self._timers:
             timer.cancel()
-        self._timers.clear()  # they know us: without them we are freed at once, and not by the garbage collector
+        self._timers.clear()  # they refer to this run; without them it is freed at once, without a collection
+        if self.close_surroundings is not None:
+            self.close_surroundings(self.run_id)
         if self.starting is not None:
             self.starting.cancel()

@@ -1,16 +1,23 @@
-"""Finding a run for the one who asks: their own, by the host's id or by their own label. Foreign looks like unknown."""
+"""Runs as their owners see them: found by the host's id or their own label, with usage, and with the reasons why a host
+call is allowed. Foreign runs look like unknown ones."""
 
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+import msgspec
+
 from paddock.host.people.principals import Principal
-from paddock.ports import CallRecords, ConversationRecords
+from paddock.ports import CallRecords, ConversationRecords, OverviewRecords
+from paddock.rules.access.explain import explain, meant
+from paddock.rules.access.gate import LOOKED_AT
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.overview import known_cost
+from paddock.rules.people import known_cost
 from paddock.rules.rows.rows import RunRow
 
 
 class _Records(CallRecords, ConversationRecords, Protocol):
-    """The ports of the store that are used here."""
+    """Ports of the store that are used here."""
 
 
 class RunsView:
@@ -18,7 +25,7 @@ class RunsView:
         self._records = records
 
     async def usage(self, run: RunRow) -> dict[str, Any] | None:
-        """Model usage of a run for its owner; None when it asked none."""
+        """Return the model usage of a run; None when it called no model."""
         spent = await self._records.spent(run_id=run.run_id)
         if not spent.calls:
             return None
@@ -31,13 +38,13 @@ class RunsView:
             **({"unpricedCalls": spent.unpriced} if spent.unpriced else {}),
         }
 
-    async def find(self, principal: Principal, ref: str, thread_id: str | None = None) -> RunRow:
-        """By taskId, or by the caller's own runId. Raises NOT_FOUND, or CONFLICT when that names several."""
+    async def find(self, principal: Principal, ref: str, session_id: str | None = None) -> RunRow:
+        """Find a run by taskId, or by the caller's own runId. Raises NOT_FOUND, or CONFLICT when that names several."""
         run = await self._records.run(ref)
-        if run is not None and _owns(principal, run) and thread_id in {None, run.session_id}:
+        if run is not None and _owns(principal, run) and session_id in {None, run.session_id}:
             return run
         named = await self._records.runs_by_label(principal.workspace_id, principal.user_id, ref, limit=1000)
-        mine = [run for run in named if thread_id in {None, run.session_id}]
+        mine = [run for run in named if session_id in {None, run.session_id}]
         if len(mine) > 1:
             raise HostError(
                 ErrorCode.CONFLICT, f"runId {ref!r} names runs in several threads; add ?threadId= to say which"
@@ -46,13 +53,47 @@ class RunsView:
             raise HostError(ErrorCode.NOT_FOUND, "there is no such run")
         return mine[0]
 
-    async def find_to_stop(self, principal: Principal, ref: str, thread_id: str | None = None) -> RunRow:
+    async def find_to_stop(self, principal: Principal, ref: str, session_id: str | None = None) -> RunRow:
         """Find a run to stop. Administrators find every run of their workspace, by its taskId."""
         run = await self._records.run(ref) if principal.role == "admin" else None
-        if run is not None and run.workspace_id == principal.workspace_id and thread_id in {None, run.session_id}:
+        if run is not None and run.workspace_id == principal.workspace_id and session_id in {None, run.session_id}:
             return run
-        return await self.find(principal, ref, thread_id)
+        return await self.find(principal, ref, session_id)
 
 
 def _owns(principal: Principal, run: RunRow) -> bool:
     return (run.workspace_id, run.user_id) == (principal.workspace_id, principal.user_id)
+
+
+LOOK_BACK = 1000
+"""Newest audit rows of a run that are counted."""
+
+
+class Explanations:
+    def __init__(self, records: OverviewRecords, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._clock = clock
+
+    async def explain(self, run: RunRow, action: str, resource: str = "") -> Mapping[str, Any]:
+        """Explain in words which layers allow a call, and count how it was answered. Reasons stay in the audit."""
+        if action not in LOOKED_AT:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, meant(action))
+        grant: Mapping[str, Any] = msgspec.json.decode(run.grant) if run.grant else {}
+        story = explain(run, grant, action, resource[:256], self._clock())
+        return {
+            "taskId": run.run_id,
+            "agentId": run.agent_id,
+            "runnerId": run.runner_id,
+            "action": story.action,
+            "resource": story.resource,
+            "granted": story.granted,
+            "allowed": story.allowed,
+            "layer": story.layer,
+            "because": list(story.because),
+            "reasons": [{"code": reason.code, "params": reason.params} for reason in story.reasons],
+            "decisions": await self._decisions(run.run_id, action, resource),
+        }
+
+    async def _decisions(self, run_id: str, action: str, resource: str) -> Mapping[str, int]:
+        rows = await self._records.audit(run_id=run_id, limit=LOOK_BACK)
+        return Counter(row.result for row in rows if row.action == action and resource in ("", row.resource, row.scope))

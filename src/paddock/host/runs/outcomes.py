@@ -1,7 +1,7 @@
-"""Puts on record what became of effects: at once, or as soon as the store is back.
+"""Records the outcomes of effects: at once, or as soon as the store is back.
 
-What a tool or a platform did cannot be taken back when the store goes away before the outcome is written. The outcome
-is kept here then and written later. What does not fit, and what is lost with the host, is settled from the record,
+An effect of a tool or a platform cannot be undone when the store goes away before its outcome is written. The outcome
+is kept here and written later. An outcome that does not fit, or is lost with the host, is settled from the record,
 which says that something was begun.
 """
 
@@ -13,17 +13,17 @@ from typing import TypeVar
 import structlog
 
 from paddock.ports import Rows
-from paddock.rules.cluster.leases import SURE_SECONDS
+from paddock.rules.cluster import SURE_SECONDS
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.rows import Apart
 
 log = structlog.get_logger("paddock.outcomes")
 
 WAIT_SECONDS = SURE_SECONDS
-"""How long somebody is kept waiting for the store: as long as a live run waits for it."""
+"""Seconds to wait for the store: as long as a live run waits for it."""
 LOOK_SECONDS = 0.2
 MAX_KEPT, MAX_KEPT_EACH = 2048, 512
-"""Outcomes kept for a store that is away, and of them those of one workspace."""
+"""Most outcomes kept while the store is away, in all and of one workspace."""
 Answer = TypeVar("Answer")
 
 
@@ -32,25 +32,25 @@ class Outcomes:
         self._store = store
         self._tasks: set[asyncio.Task[bool]] = set()
         self.kept: Counter[str] = Counter()
-        """How many wait for the store, by workspace."""
+        """Outcomes that wait for the store, by workspace."""
 
     async def record(self, workspace_id: str, rows: Sequence[Apart], *, seconds: float | None = WAIT_SECONDS) -> bool:
-        """Write the rows that tell an outcome. False: the store was away for so long, and they are written later.
+        """Write the rows of an outcome. Returns False when the store is away for that long; they are written later.
 
-        `seconds` None: for as long as the house stands. Giving up the wait takes nothing back. Raises HostError when
-        the store refuses these very rows.
+        With `seconds` None wait for as long as the host runs. Cancelling the wait takes nothing back. Raises HostError
+        when the store refuses these rows.
         """
         task = self._begin(workspace_id, rows)
         done, _ = await asyncio.wait({task}, timeout=seconds)
         return bool(done) and await task
 
     def later(self, workspace_id: str, rows: Sequence[Apart]) -> None:
-        """Write these rows; nobody waits for it."""
+        """Write these rows without waiting."""
         self._begin(workspace_id, rows)
 
     async def outlast(self, ask: Callable[[], Awaitable[Answer]], *, for_ever: bool = False) -> Answer:
-        """The answer to what may be asked twice, now or when the store is back. Raises StorageUnavailableError when it
-        does not come back in time; `for_ever`: for as long as the house stands."""
+        """Return the answer to a read, now or when the store is back. Raises StorageUnavailableError when it does not
+        come back in time; with `for_ever` wait for as long as the host runs."""
         end = None if for_ever else asyncio.get_running_loop().time() + WAIT_SECONDS
         while True:
             try:
@@ -60,13 +60,13 @@ class Outcomes:
                     raise
 
     async def close(self) -> None:
-        """Give up what the store has not taken by now. Whoever wants it taken waits a moment before."""
+        """Drop the outcomes that the store has not taken. Call `written` before to wait for them."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def written(self) -> None:
-        """Wait until nothing is left to be written."""
+        """Wait until everything is written."""
         if self._tasks:
             await asyncio.wait(set(self._tasks))
 
@@ -104,7 +104,7 @@ class Outcomes:
         return True
 
     async def _write_when_back(self, rows: Sequence[Apart]) -> None:
-        """Written twice, when the first attempt was taken and not answered, they say the same."""
+        """Write the rows when the store is back. The same rows may be written twice."""
         while True:
             await self._is_back()
             try:
@@ -115,7 +115,7 @@ class Outcomes:
                 return
 
     async def _is_back(self, end: float | None = None) -> bool:
-        """Wait for the store; False when it is not back by the end that is given."""
+        """Wait for the store; False when it is not back by `end`."""
         now = asyncio.get_running_loop().time
         while end is None or now() < end:
             await asyncio.sleep(LOOK_SECONDS)

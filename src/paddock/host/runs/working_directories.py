@@ -1,7 +1,7 @@
-"""Where runs work on this machine: one directory for each conversation and agent, or the one the agent's owner names.
+"""Working directories of runs: one for each conversation and agent, or the one that the agent's owner names.
 
-Names become parts of a path here and nowhere else; whatever they hold, they lead nowhere but under the root. What is
-in a directory is its agent's business. A conversation that is forgotten takes its directories with it.
+Only here do names become parts of a path; every path stays below the root. The files in a directory are the agent's
+business. The directories of a conversation are removed with it.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ log = structlog.get_logger("paddock.directories")
 class WorkingDirectory(Value, frozen=True):
     path: str
     shared: bool
-    """Other conversations use it too."""
+    """Other conversations use the same directory."""
 
 
 class WorkingDirectories:
@@ -43,17 +43,17 @@ class WorkingDirectories:
         most_bytes: int | None = None,
         homes: Homes | None = None,
     ) -> None:
-        """`apart_from`: what no named directory may reach, the host's own data. `most_bytes`: of one of ours. `homes`:
-        where the plugins have their private ones."""
+        """`apart_from` is the host's own data, which no named directory may reach. `most_bytes` limits each directory
+        made here. `homes` are the plugins' private directories."""
         self._root = root.absolute()
         self._homes = homes
         self._apart_from = apart_from
         self._most_bytes = most_bytes
         self._full: set[str] = set()
-        """Those that had too much in them when a run ended."""
+        """Directories over the limit when a run ended."""
 
     async def of(self, scope: RunScope, named: str | None) -> WorkingDirectory:
-        """The directory of a run, made when it is missing. Raises HostError."""
+        """Return the directory of a run; make it when it is missing. Raises HostError."""
         if named is not None:
             return await asyncio.to_thread(self._named, scope.agent_id, Path(named))
         found = await asyncio.to_thread(self._own, scope)
@@ -63,7 +63,7 @@ class WorkingDirectories:
         return found
 
     async def measure(self, path: str) -> bool:
-        """Tell if a working directory is within its quota; checked after a run, not while somebody waits."""
+        """Measure a working directory against its limit; after a run, not while somebody waits."""
         most = self._most_bytes
         fits = most is None or await asyncio.to_thread(self._fits, Path(path), most)
         if fits:
@@ -73,16 +73,16 @@ class WorkingDirectories:
             log.warning("a working directory is full", action="directories.full", path=path, most_bytes=most)
         return fits
 
-    async def forget(self, workspace_id: str, conversation_id: str) -> None:
-        """Remove what a conversation's agents left there, and what its runners kept of it in their plugins' homes."""
-        await asyncio.to_thread(self._remove, plain(workspace_id), plain(conversation_id))
+    async def forget(self, workspace_id: str, session_id: str) -> None:
+        """Remove the conversation's directories, and what its runners kept in their plugins' homes."""
+        await asyncio.to_thread(self._remove, plain(workspace_id), plain(session_id))
         if self._homes is not None:
-            await asyncio.to_thread(self._homes.forget, conversation_key(workspace_id, conversation_id), _tell)
+            await asyncio.to_thread(self._homes.forget, conversation_key(workspace_id, session_id), _tell)
 
     # --- within
 
     def _own(self, scope: RunScope) -> WorkingDirectory:
-        names = [plain(scope.workspace_id), plain(scope.conversation_id), _agent_in(scope)]
+        names = [plain(scope.workspace_id), plain(scope.session_id), _agent_in(scope)]
         path = self._root.joinpath(*names)
         try:
             self._root.mkdir(mode=MODE, parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ class WorkingDirectories:
         if not path.is_dir():
             raise _unusable(f"the working directory of agent {agent_id!r} is not there", str(path))
         real = path.resolve()
-        if real != path.absolute():  # it was named without one: somebody put it there since
+        if real != path.absolute():  # it had no link when it was named: somebody added it since
             raise _unusable(f"the way to the working directory of agent {agent_id!r} goes through a link", str(path))
         if self._apart_from is not None and _touch(real, self._apart_from.resolve()):
             text = f"the working directory of agent {agent_id!r} holds or lies in the host's own data"
@@ -106,7 +106,7 @@ class WorkingDirectories:
         with suppress(OSError), trees.inside(self._root, workspace) as folder:
             trees.remove(folder, conversation, _tell)
         with suppress(OSError), trees.inside(self._root) as root:
-            os.rmdir(workspace, dir_fd=root)  # it says no when there is something in it, which is the point
+            os.rmdir(workspace, dir_fd=root)  # fails when the directory is not empty, as it should
 
     def _fits(self, path: Path, most: int) -> bool:
         root = self._root.resolve()
@@ -120,13 +120,13 @@ class WorkingDirectories:
             return False
 
 
-def conversation_key(workspace_id: str, conversation_id: str) -> str:
-    """The directory below `conversations` in a plugin's home that is this conversation's; runners know it as well."""
-    return sha256(f"{workspace_id}\0{conversation_id}".encode(errors="replace")).hexdigest()[:32]
+def conversation_key(workspace_id: str, session_id: str) -> str:
+    """Return the name of the conversation's directory in a plugin's home; runners know it too."""
+    return sha256(f"{workspace_id}\0{session_id}".encode(errors="replace")).hexdigest()[:32]
 
 
 def _agent_in(scope: RunScope) -> str:
-    """The agent's part of a path, another one in each of the platform's threads."""
+    """Return the agent's part of a path; different for each of the platform's threads."""
     if scope.subthread_id is None:
         return plain(scope.agent_id)
     thread = sha256(scope.subthread_id.encode(errors="replace")).hexdigest()[:20]
@@ -134,7 +134,7 @@ def _agent_in(scope: RunScope) -> str:
 
 
 def plain(name: str) -> str:
-    """A name as one part of a path: itself when it is harmless, else one made of its hash."""
+    """Return a name as one part of a path: itself when it is harmless, else one made of its hash."""
     if _PLAIN.fullmatch(name) and not name.startswith("x-"):
         return name
     return f"x-{sha256(name.encode(errors='replace')).hexdigest()[:40]}"

@@ -1,28 +1,43 @@
 """Arrivals of a session: a user's message, a result of the live run, or any message of the session machine.
 
-Also how whoever waits for the answer is told.
+Also how long each may wait for more, how many are taken at once, and how callers get their answer.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import field
 
 from paddock.host.people.principals import Principal
 from paddock.rules.conversations.client_history import Supplied
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import (
+    ErrorCode,
+    HostError,
+    OwnedElsewhereError,
+    StaleOwnerError,
+    StorageUnavailableError,
+)
+from paddock.rules.log.payloads import RunEvent
 from paddock.rules.rows.rows import WHOLE, Row, SessionRow, View
-from paddock.rules.run.context import TriggerSource
-from paddock.rules.run.events import RunEvent
 from paddock.rules.run.results import Result
 from paddock.rules.session.decision import Decision
-from paddock.rules.session.messages import Message
+from paddock.rules.session.messages import CancelRequested, InputAcknowledged, Message
 from paddock.rules.values import Value, nothing
+from paddock_sdk.protocol.run_context import TriggerSource
+
+TAKE_MESSAGES = 256
+TAKE_BYTES = 256 * 1024
+QUIET_SECONDS = 0.005
+"""Seconds an ack may wait for more before it is committed alone."""
+PIECE_SECONDS = 0.002
+"""Seconds a piece of a message may wait: the end of a short answer is right behind it, and one commit does for both."""
 
 
 class Firing(Value, frozen=True, tag=True):
-    """The tick of a job that asks for a run: on record in one commit with it, so that no tick leads to two."""
+    """The tick of a job that asks for a run: recorded in one commit with the run, so that no tick leads to two."""
 
     job_id: str
     tick: float
@@ -31,7 +46,7 @@ class Firing(Value, frozen=True, tag=True):
 
 
 class Arrived(Value, frozen=True, tag=True):
-    """The event of a platform that asks for a run: on record in one commit with it, so that it is accepted once."""
+    """The event of a platform that asks for a run: recorded in one commit with the run, so that it is accepted once."""
 
     platform: str
     event_id: str
@@ -39,10 +54,10 @@ class Arrived(Value, frozen=True, tag=True):
 
 
 class NewRun(Value, frozen=True):
-    """Request of a door: one message of a user, to be answered by an agent. All of `params` is untrusted."""
+    """A user's message that an agent is to answer. `params` is untrusted."""
 
     principal: Principal
-    thread_id: str
+    session_id: str = field(name="thread_id")
     client_run_id: str
     body_hash: bytes
     message: Mapping[str, Any]
@@ -52,35 +67,35 @@ class NewRun(Value, frozen=True):
     source: TriggerSource = "api"
     door: str = "native"
     event: RunEvent | None = None
-    """What happened, when it is not a plain message of the principal's."""
+    """The event, when it is not a plain message of the principal."""
     attachments: Sequence[Mapping[str, Any]] = ()
-    """References to artifacts that came along."""
+    """References to the message's artifacts."""
     locale: str | None = None
     time_zone: str | None = None
-    """Both as the user set them."""
+    """Both as the user has set them."""
     replaces: int | None = None
-    """The number of the user's item that this one takes the place of: it and what followed are left behind."""
+    """The number of the user's item that this one replaces, with everything after it."""
     supplied: Sequence[Supplied] = ()
-    """What the client brought along: put on record right before the message."""
+    """History that the client sent along; recorded right before the message."""
     thread_name: str | None = None
-    """What the client calls the thread, when it has a name of its own for it."""
+    """The client's own name of the thread, if it has one."""
     rows: Sequence[Row] = ()
-    """What is written in the same commit as the input, and only then."""
+    """Rows written in the same commit as the input, and only then."""
     cause: Firing | Arrived | None = None
-    """What outside of the conversation asks for it, and does so once."""
+    """The job or the platform's event that asks for the run, once."""
 
     @property
     def view(self) -> View:
-        """Part of the history the run continues: its own subthread on a platform, else everything."""
+        """The part of the history that the run continues: its subthread on a platform, else everything."""
         return View(self.event.subthread_id) if self.source == "platform" and self.event is not None else WHOLE
 
 
 class Accepted(Value, frozen=True):
-    """The answer to a new run; the same again for the same request."""
+    """The answer to a new run; the same for every repetition of the request."""
 
-    task_id: str
-    thread_id: str
-    run_id: str
+    run_id: str = field(name="task_id")
+    session_id: str = field(name="thread_id")
+    client_run_id: str = field(name="run_id")
     created: bool
     first_seq: int
 
@@ -89,34 +104,59 @@ class RunSubmitted(msgspec.Struct, eq=False):
     """A new run on its way into the session."""
 
     new: NewRun
-    task_id: str
+    run_id: str
     trace_id: str
     answer: asyncio.Future[Accepted]
 
 
 class MessageSubmitted(msgspec.Struct, eq=False):
-    """A message somebody waits for: the future is done when what follows from it is on record."""
+    """A message of the session machine whose sender waits until it is on record."""
 
     message: Message
     recorded: asyncio.Future[Decision]
     principal: Principal | None = None
-    """Who asks, when it is a person: only whoever a session belongs to may, and an opening makes it theirs."""
+    """The person who asks, if any. Only the session's owner may; opening a new session makes it theirs."""
     rows: tuple[Row, ...] = ()
-    """What is written in the same commit."""
+    """Rows written in the same commit."""
 
 
 class ResultArrived(Value, frozen=True):
-    """A result of the live turn. `scope_key` says where a state update that was allowed goes."""
+    """A result of the live turn. `scope_key` is the key of an allowed state update."""
 
-    turn_id: str
+    run_id: str
     result: Result
     size: int
     scope_key: str | None = None
     rows: Sequence[Row] = ()
-    """What else is written with it: the approval that an action waits for, and its audit row."""
+    """Rows written with it: the approval that an action waits for, and its audit row."""
 
 
 Arrival = RunSubmitted | MessageSubmitted | ResultArrived | Message
+
+
+# --- taking them in --------------------------------------------------------------------------------------------------
+
+
+def patience_of(arrival: Arrival) -> float | None:
+    """Seconds that an arrival may wait for more; None when it wakes the loop."""
+    if type(arrival) is InputAcknowledged:
+        return QUIET_SECONDS
+    return PIECE_SECONDS if type(arrival) is ResultArrived and arrival.result.type == "message.delta" else None
+
+
+def next_batch(waiting: deque[Arrival]) -> list[Arrival]:
+    """Take out the arrivals of the next commit."""
+    taken: list[Arrival] = []
+    size = 0
+    while waiting and len(taken) < TAKE_MESSAGES and size < TAKE_BYTES:
+        arrival = waiting.popleft()
+        if type(arrival) is ResultArrived:
+            size += arrival.size
+        taken.append(arrival)
+    return taken
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------
 
 
 def owns(session: SessionRow, new: NewRun) -> bool:
@@ -139,3 +179,48 @@ def resolve(future: asyncio.Future[Any], value: Any) -> None:
 def reject(future: asyncio.Future[Any], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
+
+
+_UNAVAILABLE = "the store cannot write now, so nothing was accepted; try again shortly"
+_UNKNOWN = "the store went away just now, and whether this was accepted is not known; "
+_ASK_AGAIN = _UNKNOWN + "ask again: what has the same runId is done once"
+_LOOK_FIRST = _UNKNOWN + "look at the conversation before you ask again"
+_MISTAKE = "the host made a mistake and accepted nothing; its log has the details"
+
+
+def unavailable() -> HostError:
+    return HostError(ErrorCode.UNAVAILABLE, _UNAVAILABLE, retryable=True)
+
+
+def turn_away_unsure(arrivals: Iterable[Arrival]) -> None:
+    """Refuse new requests of which nobody knows whether they were accepted. A run may be asked for again under its
+    name; other requests have none."""
+    for arrival in filter(is_new, arrivals):
+        text = _ASK_AGAIN if isinstance(arrival, RunSubmitted) else _LOOK_FIRST
+        turn_away([arrival], HostError(ErrorCode.UNAVAILABLE, text, retryable=True))
+
+
+def error_for(cause: BaseException) -> HostError:
+    """Return the error for a waiting caller. One whose session has moved may look for it at another host."""
+    if isinstance(cause, HostError):
+        return cause
+    if isinstance(cause, StaleOwnerError):
+        return OwnedElsewhereError()
+    if isinstance(cause, StorageUnavailableError):
+        return unavailable()
+    return HostError(ErrorCode.RUNTIME_ERROR, _MISTAKE, retryable=True)
+
+
+def is_new(arrival: Arrival) -> bool:
+    """True for requests that start something; stopping is not new."""
+    if type(arrival) is MessageSubmitted:
+        return arrival.principal is not None and not isinstance(arrival.message, CancelRequested)
+    return type(arrival) is RunSubmitted
+
+
+def turn_away(arrivals: Iterable[Arrival], error: HostError) -> None:
+    for arrival in arrivals:
+        if isinstance(arrival, RunSubmitted):
+            reject(arrival.answer, error)
+        elif isinstance(arrival, MessageSubmitted):
+            reject(arrival.recorded, error)

@@ -1,233 +1,256 @@
-"""Draft of one take: facts, the rows that follow, and the commands to perform afterwards.
+"""The draft of one take: decided facts, numbered, with the rows and commands that follow from each.
 
-A draft works on the memory of the session's owner. When it cannot be written, that memory is thrown away with it.
+Whether the sender may ask is checked before (`take.py`). A draft works on the memory of the session's owner; when it
+cannot be written, that memory is thrown away with it.
 """
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
-from paddock.host.ids import chance
-from paddock.host.people.principals import no_such_thread
-from paddock.host.runs.created_artifacts import REFUSED
-from paddock.host.session.arrivals import (
-    Accepted,
-    Arrival,
-    MessageSubmitted,
-    NewRun,
-    ResultArrived,
-    RunSubmitted,
-    owns,
-    reject,
-    resolve,
-    same_answer,
+import structlog
+
+from paddock.host.session.memory import SessionMemory, handover_input
+from paddock.rules.log.projection import SUBTHREAD
+from paddock.rules.platforms.deliveries import deliveries_after
+from paddock.rules.rows.rows import AuditRow, Row, TransactionRow
+from paddock.rules.run.outputs import Collected
+from paddock.rules.session.commands import Command
+from paddock.rules.session.decide import decide
+from paddock.rules.session.decision import Decision
+from paddock.rules.session.evolve import evolve
+from paddock.rules.session.facts import Event, Fact, Target
+from paddock.rules.session.invariants import violations
+from paddock.rules.session.messages import (
+    CancelAcknowledged,
+    CancelRequested,
+    CancelTimedOut,
+    CloseRequested,
+    HandoverAnswered,
+    InviteRequested,
+    Message,
+    OpenRequested,
+    RemoveRequested,
+    RunFailed,
+    SwitchRequested,
 )
-from paddock.host.session.draft_facts import DraftFacts
-from paddock.host.session.inputs import HANDOVER_ACTION, came_along, handover_wish, rows_of, user_input
-from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.log.chain import SALT_BYTES, salted
-from paddock.rules.rows.rows import AuditRow, InboxRow, SessionRow, ThreadNameRow
-from paddock.rules.run.context import RunInput
-from paddock.rules.run.outputs import KNOWN_TYPES
-from paddock.rules.run.results import Result
-from paddock.rules.session.messages import Agents, Message, OpenRequested, OutputReceived, RunFailed
+from paddock.rules.session.state import SessionState
 from paddock.rules.values import replace
 
-JUDGED = frozenset({"state.updated", "artifact.created"})
-"""Results that have an effect: each leaves an audit row."""
-RECENT_ANSWERS = 4096
-"""More than can wait at once: a repeated request whose first is not on record yet finds its answer here."""
+if TYPE_CHECKING:
+    from paddock.host.session.loop import SessionLoop
+    from paddock.host.session.services import SessionServices
+
+log = structlog.get_logger("paddock.watch")
+
+AUDITED = frozenset({"TURN_QUEUED", "TURN_STEERED", "RUN_GRANTED"})
+GRANTED = "manifest, agent and scope"
+WISHES: Mapping[type[Any], str] = {
+    CancelRequested: "run.cancel",
+    SwitchRequested: "session.switch_agent",
+    InviteRequested: "session.invite_agent",
+    RemoveRequested: "session.remove_agent",
+    HandoverAnswered: "session.answer_handover",
+    OpenRequested: "session.open",
+    CloseRequested: "session.close",
+}
+"""Names in the audit of what people ask of a session."""
+SOMETIMES = 64
+"""One take in this many is checked; a check costs about as much as the step it checks."""
 
 
-class Draft(DraftFacts):
-    """One take in the making."""
+class InvariantWatch:
+    """Checks the invariants of the session machine while it works: every take in tests, some of them in production."""
 
-    __slots__ = ()
+    def __init__(self, every: int = SOMETIMES) -> None:
+        self._every = every
+        self._takes = count()
+        self.found: list[str] = []
+        """The newest violations. It should stay empty."""
+        self.total = 0
 
-    def decide_all(self, arrivals: Sequence[Arrival]) -> None:
-        """Decide everything that arrived, in order; results that wait together are heard together."""
-        said: list[ResultArrived] = []
-        for arrival in arrivals:
-            if type(arrival) is ResultArrived:
-                if said and said[-1].turn_id != arrival.turn_id:
-                    self._hear(said)
-                    said = []
-                said.append(arrival)
-                continue
-            if said:
-                self._hear(said)
-                said = []
-            self._take_one(arrival)
-        if said:
-            self._hear(said)
+    def is_due(self) -> bool:
+        return next(self._takes) % self._every == 0
 
-    def _take_one(self, arrival: RunSubmitted | MessageSubmitted | ResultArrived | Message) -> None:
-        match arrival:
-            case RunSubmitted():
-                self._order(arrival)
-            case MessageSubmitted():
-                self._ask(arrival)
-            case ResultArrived():
-                self._hear([arrival])
-            case _:
-                self.consider(arrival)
-
-    def _ask(self, ask: MessageSubmitted) -> None:
-        refusal = self._unasked(ask)
-        if refusal is not None:
-            self.done.append(partial(reject, ask.recorded, refusal))
-            return
-        self.rows += ask.rows
-        decision = self.consider(ask.message)
-        self.done.append(partial(resolve, ask.recorded, decision))
-
-    def _unasked(self, ask: MessageSubmitted) -> HostError | None:
-        """Why this person may not ask that of this session; an opening makes a new one theirs."""
-        memory, who = self._memory, ask.principal
-        if who is None:
-            return None
-        if memory.exists or memory.answers or self.facts:
-            mine = (memory.projection.session.workspace_id, memory.projection.session.user_id) == (
-                who.workspace_id,
-                who.user_id,
-            )
-            return None if mine else no_such_thread()
-        if not isinstance(ask.message, OpenRequested):
-            return no_such_thread()
-        memory.projection.session = SessionRow(memory.session_id, who.workspace_id, who.user_id, self._now)
-        self.rows.append(memory.projection.session)
-        return None
-
-    # --- results of the live turn ------------------------------------------------------------------------------------
-
-    def _hear(self, said: list[ResultArrived]) -> None:
-        turn_id = said[0].turn_id
-        collected = self._memory.collected
-        if self.state.turn is None or collected is None or collected.turn_id != turn_id:
-            self.rows.append(self.audit("output.dropped", turn_id, "the turn has ended"))
-            return
-        results: list[Result] = []
-        keys: dict[int, str] = {}
-        for item in said:
-            results.append(item.result)
-            self.rows += item.rows
-            if item.scope_key is not None:
-                keys[id(item.result)] = item.scope_key
-        for result in collected.gather(results):
-            if result.type == "action.requested" and result.data.get("action") == HANDOVER_ACTION:
-                self.decide(handover_wish(result, collected.agent_id, self._around.agents(), self._now))
-                continue
-            if result.type not in KNOWN_TYPES or result.type in JUDGED:
-                self.rows.append(self._judged(result))
-            for output in collected.read(result, self._now):
-                self.decide(_with_scope_key(output, keys.get(id(result))) if keys else output)
-        self.done.append(partial(self._around.consumed, turn_id, len(said)))  # a closure would make the draft a cycle
-
-    def _judged(self, result: Result) -> AuditRow:
-        """The audit row of a result that something was decided about."""
-        if result.type == "state.updated":
-            where = f"{result.data['scope']}/{result.data['key']}"
-            return self.audit("state.updated", result.run_id, "in the grant", result="allowed", resource=where)
-        if result.type == "state.refused":
-            code, reason = str(result.data["code"]), str(result.data["reason"])
-            return self.audit("state.updated", result.run_id, reason, result=code)
-        if result.type == "artifact.created":
-            kept = str(result.data.get("artifact_id"))
-            return self.audit("artifact.created", result.run_id, "kept", result="allowed", resource=kept)
-        if result.type == REFUSED:
-            return self.audit("artifact.created", result.run_id, str(result.data["reason"]), result="refused")
-        return self.audit("result.ignored", result.run_id, f"unknown type {result.type[:64]!r}")
-
-    # --- new runs ----------------------------------------------------------------------------------------------------
-
-    def _order(self, order: RunSubmitted) -> None:
-        refusal = self._refusal(order.new)
-        if refusal is not None:
-            self.done.append(lambda: reject(order.answer, refusal))
-            return
-        known = self._memory.answers.get(order.new.client_run_id)
-        answer = self._admit(order) if known is None else _again(order.new, *known)
-        if isinstance(answer, HostError):
-            self.done.append(lambda: reject(order.answer, answer))
-        else:
-            self.done.append(lambda: resolve(order.answer, answer))
-
-    def _refusal(self, new: NewRun) -> HostError | None:
-        memory = self._memory
-        if (memory.exists or memory.answers) and not owns(memory.projection.session, new):
-            return no_such_thread()
-        if self.state.closed or self.state.closing:
-            return HostError(ErrorCode.SESSION_CLOSED, "this conversation is closed; open it again to go on")
-        if new.replaces is not None and (self.state.turn is not None or self.state.queue):
-            text = "something is still being answered in this conversation; wait for it or cancel it first"
-            return HostError(ErrorCode.CONFLICT, text, retryable=True)
-        return None
-
-    def _admit(self, order: RunSubmitted) -> Accepted:
-        memory, new, now = self._memory, order.new, self._now
-        opens = not memory.exists and not memory.answers and not self.facts
-        if opens:
-            memory.projection.session = SessionRow(
-                memory.session_id, new.principal.workspace_id, new.principal.user_id, now
-            )
-            self.rows.append(memory.projection.session)
-            if new.thread_name is not None:
-                self.rows.append(_named(memory.projection.session, new.thread_name))
-        self.rows += new.rows
-        kept = salted(new.body_hash, chance(SALT_BYTES))
-        self.rows.append(InboxRow(memory.session_id, new.client_run_id, kept, order.task_id, now, opens))
-        self.rows += rows_of(new, order.task_id, kept, now)
-        given = RunInput(
-            new.text,
-            new.message,
-            new.params,
-            new.source,
-            0,
-            now,
-            self.seq > 0 or bool(new.supplied),
-            new.event,
-            new.attachments,
-            new.door,
-            new.locale,
-            new.time_zone,
+    def report(self, session_id: str, broken: Sequence[str]) -> None:
+        self.total += len(broken)
+        self.found = [*self.found, *broken][-100:]
+        log.error(
+            "the session machine broke a promise", action="session.invariant", session_id=session_id, broken=broken
         )
-        memory.inputs[order.task_id] = (given, order.trace_id)
-        first = self._first_number()
-        self._along = came_along(order, now) if new.supplied else []
-        self.decide(user_input(order, self._agents(new), now))
-        answer = Accepted(order.task_id, memory.session_id, new.client_run_id, opens, first)
-        memory.answers[new.client_run_id] = (new.body_hash, answer)
-        if len(memory.answers) > RECENT_ANSWERS:
-            memory.answers.popitem(last=False)
-        return answer
-
-    def _agents(self, new: NewRun) -> Agents:
-        """As configured; a policy of steering counts only where the runner of the live turn takes part in it, and no
-        policy lets one of a platform's threads reach into another."""
-        agents, turn = self._around.agents(), self.state.turn
-        policy = agents.while_busy.get(turn.agent_id) if turn is not None else None
-        if turn is None or policy not in {"steer", "interrupt"}:
-            return agents
-        run = self._memory.projection.runs.get(turn.turn_id)
-        here = new.event.subthread_id if new.event is not None else None
-        apart = run is not None and run.subthread_id != here
-        if not apart and (policy == "interrupt" or self._around.steers(turn.turn_id)):
-            return agents
-        return replace(agents, while_busy={**agents.while_busy, turn.agent_id: "queue"})
-
-    def _first_number(self) -> int:
-        """The number the input, or what came along with it, will get: only the opening is recorded before it."""
-        return self.seq + (1 if self.state.opened else 2)
 
 
-def _again(new: NewRun, body_hash: bytes, answer: Accepted) -> Accepted | HostError:
-    return same_answer(new, answer, is_same=body_hash == new.body_hash)
+class Draft:
+    """Facts and rows in order, none of them on record yet."""
 
+    __slots__ = (
+        "_memory",
+        "_services",
+        "_session",
+        "_watched",
+        "before_input",
+        "commands",
+        "compacted",
+        "done",
+        "facts",
+        "now",
+        "over",
+        "rows",
+        "seq",
+        "state",
+    )
 
-def _with_scope_key(output: OutputReceived | RunFailed, scope_key: str | None) -> OutputReceived | RunFailed:
-    if scope_key is None or isinstance(output, RunFailed):
-        return output
-    return replace(output, metadata={**output.metadata, "scope_key": scope_key})
+    def __init__(self, session: "SessionLoop", memory: SessionMemory, services: "SessionServices", now: float) -> None:
+        self._session = session
+        self._memory = memory
+        self._services = services
+        self._watched = services.watch.is_due()
+        self.now = now
+        self.before_input: list[Fact] = []
+        """Facts to record right before the next input."""
+        self.state = memory.state
+        self.seq = memory.head.seq
+        self.facts: list[Fact] = []
+        self.rows: list[Row] = []
+        self.commands: list[Command] = []
+        self.compacted: list[tuple[str, int, int]] = []
+        self.over: list[str] = []
+        """Transactions that ended."""
+        self.done: list[Callable[[], None]] = []
+        """Called once the draft is on record."""
 
+    def consider(self, message: Message) -> Decision:
+        """Decide one message; output that the turn left open is closed before the turn can end."""
+        if wish := WISHES.get(type(message)):
+            run_id = message.turn_id if type(message) is CancelRequested else None
+            about, reason = str(getattr(message, "agent_id", "") or ""), getattr(message, "reason", "user")
+            row = self.audit(wish, run_id, reason, result="allowed", resource=about)
+            who = message.user_id if type(message) is CancelRequested else ""  # an administrator may stop anybody's run
+            self.rows.append(replace(row, actor=f"user:{who}") if who else row)
+        collected = self._memory.collected
+        ends = isinstance(message, CancelAcknowledged | CancelTimedOut | RunFailed)
+        if ends and collected is not None and collected.turn_id == message.turn_id:
+            for closing in collected.close(message.at):
+                self.decide(closing)
+        return self.decide(message)
 
-def _named(session: SessionRow, name: str) -> ThreadNameRow:
-    return ThreadNameRow(session.workspace_id, session.user_id, name, session.session_id)
+    def decide(self, message: Message) -> Decision:
+        before = self.state
+        decision = decide(before, message)
+        for fact in decision.facts:
+            self._add(fact)
+        if self._watched and (broken := violations(before, message, decision, self.state)):
+            self._services.watch.report(self._memory.session_id, broken)
+        self.commands += decision.commands
+        for note in decision.notes:
+            self.rows.append(self.audit(note.action, note.turn_id, note.reason))
+        if self.state.transactions is not before.transactions:
+            self._follow_transactions(before)
+        return decision
+
+    def _follow_transactions(self, before: SessionState) -> None:
+        """Record the transactions under way beside the facts, so that the next start finds them."""
+        session_id = self._memory.session_id
+        for found in self.state.transactions:
+            if before.transaction(found.tx_id) is None:
+                self._memory.hand(found.turn_id)
+                self.rows.append(TransactionRow(found.tx_id, session_id, found.kind, self.now))
+        for found in before.transactions:
+            if self.state.transaction(found.tx_id) is None:
+                self.rows.append(TransactionRow(found.tx_id, session_id, found.kind, found.created_at, over=True))
+                self._memory.handing.pop(found.turn_id or "", None)
+                self.over.append(found.tx_id)
+
+    def _add(self, fact: Fact) -> None:
+        if self.before_input and fact.event is Event.USER_INPUT:
+            before, self.before_input = self.before_input, []
+            for earlier in before:
+                self._add(earlier)
+        self.seq += 1
+        memory = self._memory
+        if fact.event is Event.USER_INPUT:
+            fact = self._input(fact)
+        elif fact.subtype == "HANDOVER_CONTEXT":
+            fact = self._input(self._handed_over(fact))
+        elif fact.subtype in AUDITED:
+            self._audited(fact)
+        elif fact.subtype == "CHUNK":
+            if memory.collected is not None:
+                memory.collected.note(self.seq, fact)
+        elif "first_seq" in fact.metadata:
+            first = int(fact.metadata["first_seq"])
+            self.compacted.append((str(fact.turn_id), first, first + len(fact.metadata["lengths"]) - 1))
+        self.facts.append(fact)
+        rows = memory.projection.rows(self.seq, fact)
+        if rows:
+            self.rows += rows
+            self._deliver(fact, rows)
+        self.state = evolve(self.state, fact)
+
+    def _deliver(self, fact: Fact, rows: Sequence[Row]) -> None:
+        """Add the deliveries that follow from a fact, in the same commit."""
+        given = self._memory.inputs.get(fact.turn_id or "")
+        if given is None or given[0].event is None or given[0].event.delivery is None:
+            return
+        deliveries = deliveries_after(given[0], rows, self._memory.projection.session.workspace_id, self.now, fact)
+        if deliveries:
+            self.rows += deliveries
+            self.done.append(self._services.deliveries_wait)
+
+    def _audited(self, fact: Fact) -> None:
+        """Audit steered input and grants that came late."""
+        if fact.subtype == "RUN_GRANTED":
+            agent_id = str(fact.payload["agent_id"])
+            self.rows.append(self.audit("run.start", fact.turn_id, GRANTED, result="allowed", resource=agent_id))
+        elif fact.subtype == "TURN_STEERED":
+            into = str(fact.payload["steered_into"])
+            self.rows.append(self.audit("steering.injected", fact.turn_id, "taken in", result="allowed", resource=into))
+        elif fact.metadata.get("steers") and self.state.turn is not None:
+            into = self.state.turn.turn_id
+            self.rows.append(self.audit("steering.queued", fact.turn_id, "offered", result="allowed", resource=into))
+
+    def _handed_over(self, fact: Fact) -> Fact:
+        """Give the agent that takes over the input and the reply target of its predecessor."""
+        memory = self._memory
+        if (asked := memory.handing.get(fact.payload["parent_turn_id"])) is not None:
+            target = {"delivery": asked.delivery, SUBTHREAD: asked.subthread_id}
+            known = {name: value for name, value in target.items() if value is not None}
+            fact = replace(fact, metadata={**fact.metadata, **known})
+        memory.inputs[str(fact.turn_id)] = (handover_input(fact, self.seq), str(fact.trace_id))
+        return fact
+
+    def _input(self, fact: Fact) -> Fact:
+        memory, run_id = self._memory, str(fact.turn_id)
+        if self.state.queue and any(queued.turn_id == run_id and queued.steers for queued in self.state.queue):
+            self.rows.append(self.audit("steering.dropped", run_id, "not taken in; it gets a turn of its own"))
+        if fact.target is Target.SYSTEM:
+            given, trace_id = memory.inputs[run_id]
+            memory.inputs[run_id] = (replace(given, seq=self.seq), trace_id)
+            return fact
+        given, trace_id = memory.inputs[run_id]
+        waited = any(queued.turn_id == run_id and queued.waits for queued in self.state.queue)
+        memory.inputs[run_id] = (replace(given, begun_seq=self.seq, waited=waited), trace_id)
+        agent_id = str(fact.target_id)
+        memory.collected = Collected(run_id, agent_id)
+        granted = self._services.authorise(self._session, run_id, agent_id, self.now)
+        if "grant" in granted or not granted:
+            result, why = ("allowed", GRANTED) if granted else ("unauthorized", "its runner is not known")
+            self.rows.append(self.audit("run.start", run_id, why, result=result, resource=agent_id))
+        return replace(fact, metadata={**fact.metadata, **granted})
+
+    def audit(
+        self, action: str, run_id: str | None, reason: str, *, result: str = "dropped", resource: str = ""
+    ) -> AuditRow:
+        session = self._memory.projection.session
+        return AuditRow(
+            time=self.now,
+            workspace_id=session.workspace_id,
+            actor=f"user:{session.user_id}",
+            action=action,
+            resource=resource,
+            scope=session.session_id,
+            result=result,
+            reason=reason,
+            run_id=run_id,
+            session_id=session.session_id,
+        )

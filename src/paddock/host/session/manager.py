@@ -1,7 +1,7 @@
 """Session manager: looks agents up, stores and loads what is known of them, opens and closes sessions.
 
 A session asks by a command that is on record; the answer comes back as a message and is on record too. Every request
-has a timer; asking again under the same name is safe, because what is done here can be done twice.
+has a timer. Asking again under the same name is safe, because every request may be done twice.
 """
 
 import asyncio
@@ -18,18 +18,13 @@ from paddock.ports import ConversationRecords, SessionRecords
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow, KeptMemberRow
 from paddock.rules.session.commands import AskManager, AwaitConfirm, AwaitManager, ChainCommand, SessionTimeouts
-from paddock.rules.session.messages import (
-    ConfirmTimedOut,
-    ManagerAnswer,
-    ManagerReplied,
-    ManagerTimedOut,
-    Message,
-)
+from paddock.rules.session.facts import ManagerAnswer
+from paddock.rules.session.messages import ConfirmTimedOut, ManagerReplied, ManagerTimedOut, Message
 
 log = structlog.get_logger("paddock.session_manager")
 
 LOOK_BACK = 200
-"""How many items are looked through for an agent's last word."""
+"""Items that are searched for an agent's last message."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode
@@ -43,14 +38,14 @@ _FAILED: Mapping[str, ManagerAnswer] = {
 
 
 class _Records(ConversationRecords, SessionRecords, Protocol):
-    """The ports of the store that are used here."""
+    """Ports of the store that are used here."""
 
 
 class Readiness(Protocol):
-    """Port that tells if an agent can answer."""
+    """Tells whether an agent can answer."""
 
     async def prepare(self, agent_id: str | None, workspace: str) -> None: ...
-    def refusal(self, agent_id: str, workspace: str) -> str | None: ...
+    def refusal(self, agent_id: str, workspace: str) -> HostError | None: ...
 
 
 class SessionManager:
@@ -93,7 +88,7 @@ class SessionManager:
             timer.cancel()
 
     def _arm(self, tx_id: str, seconds: float, session: SessionLoop, news: Callable[[], Message]) -> None:
-        """A transaction waits for one thing at a time, so its last timer is its only one."""
+        """Start the timer of a transaction. It waits for one thing at a time, so its last timer is its only one."""
         self.over(tx_id)
 
         def ring() -> None:
@@ -105,7 +100,7 @@ class SessionManager:
     # --- requests ----------------------------------------------------------------------------------------------------
 
     async def _answer(self, session: SessionLoop, asked: AskManager) -> None:
-        """Do it, or say why not; in either case within the time the session waits."""
+        """Answer with the result, or with the reason of a failure, within the time the session waits."""
         try:
             async with asyncio.timeout(self.timeouts.manager):
                 answer, payload = await self._requests[asked.request](session, asked)
@@ -121,22 +116,22 @@ class SessionManager:
         session.post(ManagerReplied(asked.tx_id, answer, payload, self._clock()))
 
     async def _add(self, session: SessionLoop, asked: AskManager) -> tuple[ManagerAnswer, Mapping[str, Any]]:
-        """A configured agent whose runner can be started; with what was kept of it."""
+        """Add a configured agent whose runner can be started, with what was kept of it."""
         agent_id, workspace = asked.agent_id or "", session.owner.workspace_id
         agents = self._agents
         if not agents.known(agent_id, workspace):
             known = ", ".join(binding.agent_id for binding in agents.list(workspace))
             return "ADD_AGENT_FAILED", _error("not_found", f"there is no agent {agent_id!r}; known are: {known}")
-        with suppress(TimeoutError):  # one that is slow to start joins: its first run waits for it
+        with suppress(TimeoutError):  # one that is slow to start may join: its first run waits for it
             async with asyncio.timeout(self.timeouts.manager / 2):
                 await self._readiness.prepare(agent_id, workspace)
-        if (why := self._readiness.refusal(agent_id, workspace)) is not None:
-            return "ADD_AGENT_FAILED", _error("agent_not_ready", why, retryable=True)
+        if (refusal := self._readiness.refusal(agent_id, workspace)) is not None:
+            return "ADD_AGENT_FAILED", _error("agent_not_ready", refusal.message, retryable=True)
         kept = await self._records.kept_member(session.session_id, agent_id)
         return "ADD_AGENT_DONE", {} if kept is None else {"restored": True, "info": _decode(kept.info)}
 
     async def _remove(self, session: SessionLoop, asked: AskManager) -> tuple[ManagerAnswer, Mapping[str, Any]]:
-        """Keep what is known of the agent here. What its runner keeps of the conversation stays where it is."""
+        """Keep what is known of the agent here. What its runner keeps of the conversation stays there."""
         agent_id, now = asked.agent_id or "", self._clock()
         info = {"left_at": now, "reason": asked.about.get("reason") or "", **await self._last_word(session, agent_id)}
         row = KeptMemberRow(session.session_id, agent_id, now, _encode(info))
@@ -149,7 +144,7 @@ class SessionManager:
         return {} if last is None else {"last_run_id": last.run_id, "last_seq": last.seq}
 
     async def _open(self, session: SessionLoop, _asked: AskManager) -> tuple[ManagerAnswer, Mapping[str, Any]]:
-        """Members for a session that opens: those of before that still exist, else the default agent."""
+        """Return the members of a session that opens: those of before that still exist, else the default agent."""
         agents, workspace = self._agents, session.owner.workspace_id
         here = [agent_id for agent_id in session.state.members if agents.known(agent_id, workspace)]
         default = agents.default_agent_id
@@ -160,7 +155,7 @@ class SessionManager:
         return "SESSION_OPENED", {"members": here, "active_agent_id": now_active}
 
     async def _close(self, session: SessionLoop, _asked: AskManager) -> tuple[ManagerAnswer, Mapping[str, Any]]:
-        """Everything is on record already; that it was closed is written down before it counts."""
+        """Record that the session was closed. Everything else is on record already."""
         await self._records.write([self._audit(session, "session.closed", session.session_id)])
         return "SESSION_CLOSED", {}
 

@@ -1,8 +1,8 @@
-"""How many words people keep: counted with every commit, compared before a new one is taken in.
+"""Limits on the bytes of words that people keep: counted with every commit, checked before new words are accepted.
 
-The store keeps one number per conversation, in the row that every append moves anyway. They are added up once for
-whoever talks, then this host goes on counting by itself, and looks again now and then: other hosts write too. What is
-deleted or erased makes room at once.
+The store keeps one number per conversation, in the row that every append updates anyway. A host adds them up once for
+each user and workspace, counts on by itself, and adds up again now and then, because other hosts write too. Deleting
+or erasing makes room at once.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from paddock.host.people.principals import Principal
-from paddock.ports.keeping import KeepingRecords
+from paddock.ports.records import KeepingRecords
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.log.chain import StoredFact, word_bytes
 from paddock.rules.rows.rows import SessionRow
@@ -23,9 +23,9 @@ from paddock.rules.values import Value
 log = structlog.get_logger(__name__)
 
 COUNT_SECONDS = 60.0
-"""How long a sum of the store is gone on from."""
+"""How long a host counts on from a sum of the store."""
 DOUBT_SECONDS = 1.0
-"""Before somebody is refused a sum older than this is made anew: they may just have deleted something."""
+"""A sum older than this is made again before somebody is refused: they may just have deleted something."""
 REMEMBERED = 10_000
 GIB = 1024**3
 
@@ -63,30 +63,33 @@ class Words:
         self._sums: dict[Whose, _Sum] = {}
 
     async def check(self, principal: Principal) -> None:
-        """Raises PAYLOAD_TOO_LARGE for somebody who keeps as much as they may, or whose workspace does."""
+        """Raise PAYLOAD_TOO_LARGE when the user, or the workspace, keeps as much as they may."""
         workspace, user = principal.workspace_id, principal.user_id
-        await self._check((workspace, user), self._limits.of_user, _YOURS)
-        await self._check((workspace, None), self._limits.of_workspace, _OF_WORKSPACE)
+        for whose, most, complaint in (
+            ((workspace, user), self._limits.of_user, _YOURS),
+            ((workspace, None), self._limits.of_workspace, _OF_WORKSPACE),
+        ):
+            if most and await self._sum(whose, most) >= most:
+                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint.format(mib=most // (1024 * 1024)))
 
     def counted(self, workspace: str, user: str | None) -> int:
-        """The bytes that this host goes on from, as it last added them up."""
+        """The bytes as this host counts them."""
         return self._sums[workspace, user].bytes
 
     def grew(self, owner: SessionRow, facts: Sequence[StoredFact]) -> None:
-        """This is on record now."""
+        """Count facts that were just committed."""
         if added := word_bytes(facts):
             for whose in ((owner.workspace_id, owner.user_id), (owner.workspace_id, None)):
                 if (known := self._sums.get(whose)) is not None:
                     known.bytes += added
 
     def count_again(self, workspace: str, *users: str) -> None:
-        """Something of one of these users is another's now."""
+        """Add up again for users of whom one took over conversations of the other."""
         for user in users:
             self._sums.pop((workspace, user), None)
 
-    async def _check(self, whose: Whose, most: int, complaint: str) -> None:
-        if not most:
-            return
+    async def _sum(self, whose: Whose, most: int) -> int:
+        """Bytes kept. The sum is made again before somebody is refused, and now and then."""
         known = self._sums.get(whose) or await self._add_up(whose)
         age = self._now() - known.at
         if known.bytes >= most and age > DOUBT_SECONDS:
@@ -94,8 +97,7 @@ class Words:
         elif age > COUNT_SECONDS and not known.renewing:
             known.renewing = True
             self._spawn(self._renew(whose))
-        if known.bytes >= most:
-            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint.format(mib=most // (1024 * 1024)))
+        return known.bytes
 
     async def _renew(self, whose: Whose) -> None:
         try:

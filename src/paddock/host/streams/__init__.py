@@ -1,4 +1,4 @@
-"""Following what is committed: tails of live sessions, rings between hosts, and what people hold open.
+"""Streams of committed facts: tails of live sessions, messages about them between hosts, and streams that users open.
 
-Nothing passes here that is not in the log; how frames look is a door's business.
+Only facts of the log pass here; doors decide what frames look like.
 """

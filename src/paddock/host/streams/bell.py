@@ -1,9 +1,9 @@
-"""Bell for a task that polls: it wakes at a given moment, or when rung. Every wait has an end."""
+"""Bell for a task that polls: it wakes at a given moment, or when the bell is rung. Every wait ends."""
 
 import asyncio
 
 LOOK_SECONDS = 15.0
-"""The longest rest: what another host wrote is noticed by then."""
+"""The longest wait: rows of other hosts are noticed by then."""
 LEAST_SECONDS = 0.05
 
 
@@ -14,12 +14,11 @@ class Bell:
     def ring(self) -> None:
         self._rung.set()
 
-    def hush(self) -> None:
-        """Clear the bell before looking."""
+    def clear(self) -> None:
         self._rung.clear()
 
     async def rest(self, seconds: float) -> None:
-        """So long, or until it rings."""
+        """Wait so long, or until the bell rings."""
         try:
             async with asyncio.timeout(seconds):
                 await self._rung.wait()
@@ -28,5 +27,5 @@ class Bell:
 
 
 def until(moment: float | None, now: float) -> float:
-    """Seconds until the next thing to do; None when there is none."""
+    """Seconds until a moment, within bounds."""
     return LOOK_SECONDS if moment is None else min(max(moment - now, LEAST_SECONDS), LOOK_SECONDS)

@@ -1,7 +1,7 @@
 """Open streams, transfers and attached runners. Each ends soon after the credential it came with.
 
-Every host looks for itself, so it does not matter where a key was revoked. Streams are counted as well: a user, and a
-workspace, may hold so many open at one host. Runs are not touched: they go on, and only their reader is cut.
+Every host checks for itself, so it does not matter where a key was revoked. The streams of a user, and of a workspace,
+are counted and limited at each host. Runs go on when the stream of their reader ends.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import structlog
 
 from paddock.host.people.principals import Principal
 from paddock.ports import ApiKeys
-from paddock.rules.access.credentials import Credential, why_over
+from paddock.rules.access.signatures import Credential, why_over
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.values import Value
 
@@ -38,30 +38,30 @@ class StreamLimits(Value, frozen=True):
     of_workspace: int = 2000
 
 
-class Place:
-    """One thing that somebody holds open."""
+class OpenStream:
+    """One open stream, transfer or connection of an attached runner."""
 
-    __slots__ = ("_end", "_streams", "credential", "holder", "over", "who")
+    __slots__ = ("_end", "_streams", "counted", "credential", "holder", "over")
 
     def __init__(
         self,
         streams: "OpenStreams",
         credential: Credential,
-        who: tuple[str, str] | None,
+        counted: tuple[str, str] | None,
         holder: tuple[str, str] | None = None,
     ) -> None:
         self._streams = streams
-        self.holder = holder or who
-        """Who reads it, where that is known."""
         self._end: Callable[[], None] | None = None
         self.credential = credential
-        self.who = who
-        """Whose count it is part of, if it is counted."""
+        self.counted = counted
+        """The workspace and the user in whose count it is, if it is counted."""
+        self.holder = holder or counted
+        """The workspace and the user who read it, where that is known."""
         self.over = ""
         """Why it has to end; empty while it need not."""
 
     def when_over(self, end: Callable[[], None]) -> None:
-        """Call this when it has to end: at once, when that is so already."""
+        """Call this when it has to end; at once when that is so already."""
         self._end = end
         if self.over:
             end()
@@ -73,8 +73,14 @@ class Place:
                 self._end()
 
     def leave(self) -> None:
-        """It is not held open any more."""
-        self._streams.left(self)
+        """Stop counting it: it is not open any more."""
+        streams = self._streams
+        if self not in streams.open:
+            return
+        streams.open.discard(self)
+        if self.counted is not None:
+            _one_less(streams.of_user, self.counted)
+            _one_less(streams.of_workspace, self.counted[0])
 
 
 class OpenStreams:
@@ -84,103 +90,95 @@ class OpenStreams:
         self._keys = keys
         self._clock = clock
         self._limits = limits or StreamLimits()
-        self._places: set[Place] = set()
-        self._of_user: Counter[tuple[str, str]] = Counter()
-        self._of_workspace: Counter[str] = Counter()
+        self.open: set[OpenStream] = set()
+        self.of_user: Counter[tuple[str, str]] = Counter()
+        self.of_workspace: Counter[str] = Counter()
 
     @property
     def held_open(self) -> int:
-        """How many things are held open, streams and others."""
-        return len(self._places)
+        """How many are open, streams and others."""
+        return len(self.open)
 
     # --- holding ------------------------------------------------------------------------------------------------------
 
-    def stream(self, principal: Principal) -> Place:
-        """A place for one more stream. Raises RATE_LIMITED; whoever runs the host has no limit."""
+    def stream(self, principal: Principal) -> OpenStream:
+        """Count one more stream. Raises RATE_LIMITED; operators have no limit."""
+        user = (principal.workspace_id, principal.user_id)
         if principal.operator:
-            return self.hold(principal.credential, holder=(principal.workspace_id, principal.user_id))
-        who = (principal.workspace_id, principal.user_id)
-        _check(self._of_user[who], self._limits.of_user, "a user", "streams_per_user")
-        _check(self._of_workspace[who[0]], self._limits.of_workspace, "a workspace", "streams_per_workspace")
-        self._of_user[who] += 1
-        self._of_workspace[who[0]] += 1
-        return self.hold(principal.credential, who)
+            return self.hold(principal.credential, holder=user)
+        _check(self.of_user[user], self._limits.of_user, "a user", "streams_per_user")
+        _check(self.of_workspace[user[0]], self._limits.of_workspace, "a workspace", "streams_per_workspace")
+        self.of_user[user] += 1
+        self.of_workspace[user[0]] += 1
+        return self.hold(principal.credential, user)
 
     def hold(
-        self, credential: Credential, who: tuple[str, str] | None = None, *, holder: tuple[str, str] | None = None
-    ) -> Place:
-        place = Place(self, credential, who, holder)
-        self._places.add(place)
-        return place
-
-    def left(self, place: Place) -> None:
-        if place not in self._places:
-            return
-        self._places.discard(place)
-        if place.who is not None:
-            _one_less(self._of_user, place.who)
-            _one_less(self._of_workspace, place.who[0])
+        self, credential: Credential, counted: tuple[str, str] | None = None, *, holder: tuple[str, str] | None = None
+    ) -> OpenStream:
+        stream = OpenStream(self, credential, counted, holder)
+        self.open.add(stream)
+        return stream
 
     @contextmanager
     def held(self, credential: Credential) -> Generator[None]:
-        """Whatever is awaited within is broken off when the credential ends. Raises UNAUTHENTICATED then."""
-        place = self.hold(credential)
+        """Cancel what is awaited within when the credential ends. Raises UNAUTHENTICATED then."""
+        stream = self.hold(credential)
         try:
             with anyio.CancelScope() as scope:
-                place.when_over(scope.cancel)
+                stream.when_over(scope.cancel)
                 yield
-            if place.over:
-                raise HostError(ErrorCode.UNAUTHENTICATED, place.over)
+            if stream.over:
+                raise HostError(ErrorCode.UNAUTHENTICATED, stream.over)
         finally:
-            place.leave()
+            stream.leave()
 
     def guard(self, scope: MutableMapping[str, Any], credential: Credential) -> None:
-        """Let `while_let_in` know what a request was let in with."""
+        """Note the credential of a request for `while_let_in`."""
         scope[LET_IN] = (self, credential)
 
     async def counts(self, credential: Credential) -> bool:
         """Tell if a credential would be accepted now."""
         return await self._judged([credential]) == {}
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- ending ------------------------------------------------------------------------------------------------------
 
     async def keep_looking(self) -> None:
-        """For as long as the host runs."""
+        """End refused streams again and again, for as long as the host runs."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
                 await self.end_refused()
             except StorageUnavailableError:
-                pass  # who cannot be asked about is told nothing new either, and is judged when the store is back
+                pass  # nobody gets anything new while the store is away; it is checked again when that is back
             except Exception:
                 log.exception("looking after open streams failed", action="open_streams.look")
 
     async def end_refused(self) -> None:
-        """End what is held open with a credential that does not count any more."""
-        places = tuple(self._places)
-        over = await self._judged({place.credential for place in places})
-        for place in places:
-            if why := over.get(place.credential):
-                place.end(why)
+        """End what was opened with a credential that is not valid any more."""
+        streams = tuple(self.open)
+        over = await self._judged({stream.credential for stream in streams})
+        for stream in streams:
+            if why := over.get(stream.credential):
+                stream.end(why)
 
     def key_revoked(self, key_id: str) -> None:
-        """Here it was revoked just now: nobody waits for the next look."""
+        """End what was opened with a key that was revoked at this host."""
         self._end_at_once(Credential("key", key_id))
 
     def end_of(self, holder: tuple[str, str], why: str) -> None:
-        """End the streams of one user of one workspace; what they still may read they open again."""
-        for place in tuple(self._places):
-            if place.holder == holder:
-                place.end(why)
+        """End the streams of one user of one workspace. The user may open again those that are still allowed."""
+        for stream in tuple(self.open):
+            if stream.holder == holder:
+                stream.end(why)
 
     def _end_at_once(self, credential: Credential) -> None:
         why = why_over(credential, now=self._clock(), live_keys=(), keyless=False)
-        for place in tuple(self._places):
-            if place.credential == credential and why:
-                place.end(why)
+        for stream in tuple(self.open):
+            if stream.credential == credential and why:
+                stream.end(why)
 
     async def _judged(self, credentials: Iterable[Credential]) -> dict[Credential, str]:
-        """Those that do not count any more, and why."""
+        """Return those that are not valid any more, with the reason."""
         given = tuple(credentials)
         named = [one.key_id for one in given if one.kind == "key"]
         live: set[str] = set()
@@ -193,7 +191,7 @@ class OpenStreams:
 
 
 def while_let_in(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Break off what is awaited within when what let this request in ends. Raises UNAUTHENTICATED then."""
+    """Cancel what is awaited within when the credential of this request ends. Raises UNAUTHENTICATED then."""
     found: tuple[OpenStreams, Credential] | None = scope.get(LET_IN)
     return nullcontext() if found is None else found[0].held(found[1])
 

@@ -5,20 +5,21 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
-from paddock.host.agents.agents import AgentBinding, Agents
-from paddock.host.agents.health import AgentHealth, Health, shown_definition
+from paddock.host.agents.agents import AgentBinding, Agents, Origin
 from paddock.host.agents.shapes import AgentShape
 from paddock.host.agents.stored import StoredAgents
-from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.people.principals import Principal
+from paddock.host.runs.agent_health import AgentHealth, Health, HealthState, shown_definition
 from paddock.host.runs.authority import Authority
+from paddock.host.runs.workspace_resources import WorkspaceResources
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import Answered, Operations, Pydantic, operation
 from paddock.http_api.edge.shapes import Answer, Json, Query, about, seen
 from paddock.rules.access.permissions import RunScope
+from paddock.rules.agents.resources import answers
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.events import MESSAGE, answers
-from paddock.rules.run.rehearsal import rehearsed
+from paddock.rules.log.payloads import MESSAGE
+from paddock.rules.run.context import rehearsed
 
 BASE = "/api/v1/agents"
 ONE = f"{BASE}/{{agent}}"
@@ -37,8 +38,8 @@ class Agent(Answer):
     description: str
     runner_id: str
     default: bool
-    origin: Annotated[Literal["file", "api", "runner", "built-in"], about(example="built-in")]
-    health: Annotated[Literal["ok", "problem", "unknown"], about(example="ok")]
+    origin: Annotated[Origin, about(example="built-in")]
+    health: Annotated[HealthState, about(example="ok")]
     isolation: str | None = None
     problem: str | None = None
     runner_label: dict[str, str] | str | None = None
@@ -183,7 +184,7 @@ class AgentsDoor(Operations):
         Nothing is started: manifest, plugin file, agent and workspace are cut down as for a run."""
         event, binding = query.event or MESSAGE, self._find(who, agent)
         await self.authority.prepare(agent, who.workspace_id)
-        part = self.authority.part(binding, who.workspace_id)
+        part = self.authority.agent(binding, who.workspace_id)
         refusal = self.authority.refusal(agent, who.workspace_id)
         scope = RunScope("", who.workspace_id, who.user_id, agent, "")
         grant = None if part is None else part.allowance.for_run(scope, deadline_at=0.0)
@@ -219,7 +220,7 @@ class AgentsDoor(Operations):
             default=binding.agent_id == self.agents.default_agent_id,
             health=health.state,
             isolation=self.health.isolation(binding, who.workspace_id),
-            problem=health.told(operator=who.operator) if who.role == "admin" else None,
+            problem=health.problem_for(operator=who.operator) if who.role == "admin" else None,
             runner_label=(manifest.label or None) if manifest else None,
             runner_description=(manifest.description or None) if manifest else None,
             definition=shown_definition(binding, manifest) if whole and who.role == "admin" else None,

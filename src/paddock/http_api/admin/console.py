@@ -120,7 +120,7 @@ class ConsoleDoor(Operations):
         return found.answer(request)
 
     def _read(self, name: str) -> Asset | None:
-        """Kept once read. Only what the folder lists is ever opened."""
+        """Read a file and keep it. Opens only what the folder lists."""
         folder = self._directory / "assets"
         if not folder.is_dir() or name not in {path.name for path in folder.iterdir()}:
             return None

@@ -3,17 +3,17 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from paddock.host.people.api_keys import new_key
-from paddock.host.people.principals import DEV, Principal
+from paddock.host.people.principals import DEV, Principal, new_key
 from paddock.host.people.taking_over import TakingOver
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import Operations, operation
 from paddock.http_api.edge.shapes import Answer, Body, Count, Moment, about, seen
 from paddock.ports import ApiKeyRow, ApiKeys
+from paddock.ports.definitions import PersonRole
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
 
@@ -21,7 +21,6 @@ KEYS = "/api/v1/api-keys"
 TAKE_OVER = "/api/v1/take-over"
 MAX_NAME = 128
 KEY_ID = "6f1d2c7e-3b5a-4d8e-9c21-7a0b4e5d6f12"
-Role = Literal["user", "admin"]
 KeyId = Annotated[str, about("Its keyId.", example=KEY_ID)]
 PrintableName = Annotated[
     str,
@@ -37,7 +36,7 @@ PrintableName = Annotated[
 class NewKey(Body):
     user: PrintableName
     workspace: PrintableName | UnsetType = UNSET
-    role: Role = "user"
+    role: PersonRole = "user"
 
 
 class Key(Answer):
@@ -47,7 +46,7 @@ class Key(Answer):
     key: Annotated[str, about(example="pdk_...")]
     workspace: str
     user: str
-    role: Role
+    role: PersonRole
 
 
 class KeyEntry(Answer):
@@ -56,7 +55,7 @@ class KeyEntry(Answer):
     key_id: KeyId
     workspace: str
     user: str
-    role: Role
+    role: PersonRole
     created_at: Moment
     revoked_at: Moment | None = None
 
@@ -126,7 +125,7 @@ class KeysDoor(Operations):
     @operation("GET", TAKE_OVER, {200: "How much there is."}, role="operator")
     async def waiting(self, who: Principal) -> LeftByDev:
         """Count what dev said that somebody could take over"""
-        found = await self.taking_over.waiting(who)
+        found = await self.taking_over.owned_by_dev(who)
         return LeftByDev(DEV.user_id, DEV.workspace_id, found.conversations, found.automations)
 
     @operation(
@@ -145,7 +144,7 @@ class KeysDoor(Operations):
         return TakenOver(taken.conversations, taken.busy, taken.left)
 
     def _why_not(self, who: Principal, workspace: str, user: str) -> str | None:
-        """Why this caller makes no key for this user: a key is all that its user is."""
+        """Return why this caller may not make a key for this user. A key can do all that its user can."""
         if who.operator:
             return None
         if who.workspace_id != workspace:

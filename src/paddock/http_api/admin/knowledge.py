@@ -13,11 +13,10 @@ from paddock.host.people.principals import Principal
 from paddock.http_api.admin.keys import decided
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import JSON, Content, Operations, operation
-from paddock.http_api.edge.reading import invalid, read_shape
 from paddock.http_api.edge.requests import read_body
-from paddock.http_api.edge.shapes import Answer, Body, Count, Json, Query, about, seen
+from paddock.http_api.edge.shapes import Answer, Body, Count, Json, Query, about, invalid, read_shape, seen
 from paddock.ports.knowledge import BaseRow, DocumentRow, JobRow, KnowledgeBases
-from paddock.rules.people.model_usage import Payer
+from paddock.rules.people import Payer
 
 BASE = "/api/v1/knowledge"
 ONE = f"{BASE}/{{kb}}"

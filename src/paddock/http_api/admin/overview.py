@@ -7,27 +7,17 @@ from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
-from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.inbox import ThreadNames
 from paddock.host.people.overview import Overview
 from paddock.host.people.principals import Principal
-from paddock.host.runs.explanations import Explanations
+from paddock.host.runs.lookup import Explanations
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import Operations, operation
-from paddock.http_api.edge.reading import invalid
-from paddock.http_api.edge.shapes import Answer, Count, Json, Moment, Query, about, iso, seen
+from paddock.http_api.edge.shapes import Answer, Count, Json, Moment, Query, about, invalid, iso, seen
 from paddock.http_api.native.runs import ONE, RUNS, Run, RunName, RunQuery, Usage, run_fields
 from paddock.rules.access.explain import coded
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.overview import (
-    MAX_LISTED,
-    AuditEntry,
-    AuditQuery,
-    Pace,
-    RunsQuery,
-    Spender,
-    UsageLine,
-    known_cost,
-)
+from paddock.rules.people import MAX_LISTED, AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine, known_cost
 from paddock.rules.rows.rows import RUN_STATUSES, RunRow
 from paddock.rules.run.story import Chapter
 
@@ -308,7 +298,7 @@ class OverviewDoor(Operations):
 
 
 def _of_whom(who: Principal, scope: str) -> str | None:
-    """The caller, or None for everybody of the workspace, which is for administrators."""
+    """Return the user to look at, or None for the whole workspace, which only administrators may see."""
     if scope == "workspace" and who.role != "admin":
         raise HostError(ErrorCode.UNAUTHORIZED, "to look over the workspace takes a key with the role admin")
     return None if scope == "workspace" else who.user_id

@@ -5,7 +5,6 @@ itself; of a thread at rest the stream is one run that says what was said and en
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -13,14 +12,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from paddock.host.conversations.client_history import ClientHistory
+from paddock.host.conversations.controls import Controls
 from paddock.host.conversations.inbox import Accepted
 from paddock.host.people.principals import Principal, no_such_thread
-from paddock.host.session.controls import Controls
-from paddock.http_api.ag_ui.events import Peer, SignedUrl, finished, media, started
+from paddock.http_api.ag_ui.events import AgUiPeer, finished, media, started
 from paddock.http_api.edge.errors import GUARDED
-from paddock.http_api.streams.run_streams import RunStreams, peer_of, signed_for
+from paddock.http_api.streams.run_stream import Cursor, RunReader, RunStreams, accepted_before
 from paddock.ports import ConversationRecords
-from paddock.ports.attachments import Attachments
 from paddock.rules.conversations.client_history import RESULT, call_id_of, given_name, name_of
 from paddock.rules.rows.rows import ERASED_WORDS, TERMINAL_STATUSES, RunRow, TranscriptRow, is_erased
 
@@ -32,21 +30,19 @@ class ThreadSnapshot:
         records: ConversationRecords,
         controls: Controls,
         streams: RunStreams,
-        attachments: Attachments,
         history: ClientHistory,
     ) -> None:
         self._records = records
         self._controls = controls
         self._streams = streams
-        self._attachments = attachments
         self._history = history
 
-    async def before_run(self, principal: Principal, accepted: Accepted, peer: Peer) -> bytes:
+    async def before_run(self, accepted: Accepted, peer: AgUiPeer) -> bytes:
         """Items up to the input of a run, as a snapshot frame."""
-        rows = await self._records.transcript(accepted.thread_id, limit=MAX_ITEMS)
-        return snapshot(before_run(rows, accepted.task_id), peer, self._signed(principal))
+        rows = await self._records.transcript(accepted.session_id, limit=MAX_ITEMS)
+        return snapshot(before_run(rows, accepted.run_id), peer)
 
-    async def stream(self, principal: Principal, thread_id: str, peer: Peer) -> ASGIApp:
+    async def stream(self, principal: Principal, thread_id: str, peer: AgUiPeer) -> ASGIApp:
         """A thread that is not there yet has nothing to tell, which is no error; a foreign one is not there."""
         owner = await self._records.session(thread_id)
         if owner is None:
@@ -58,7 +54,7 @@ class ThreadSnapshot:
             return await self._join(principal, live, peer)
         rows = await self._records.transcript(thread_id, limit=MAX_ITEMS)
         _, end = await self._history.interrupts(thread_id)
-        told = snapshot(rows, peer, self._signed(principal))
+        told = snapshot(rows, peer)
         return _at_rest(
             peer, told, frame(finished(peer, {"interrupts": end.get("interrupts"), "approvals": end.get("approvals")}))
         )
@@ -69,18 +65,16 @@ class ThreadSnapshot:
         run = await self._records.run(turn_id) if turn_id is not None else None
         return run if run is not None and run.status not in TERMINAL_STATUSES else None
 
-    async def _join(self, principal: Principal, run: RunRow, peer: Peer) -> ASGIApp:
-        name = run.client_run_id or run.run_id
-        joined = peer_of(peer.dialect, run.session_id, name, peer.thread_id)
-        accepted = Accepted(run.run_id, run.session_id, name, False, run.first_seq)
-        told = await self.before_run(principal, accepted, joined)
-        return await self._streams.from_the_start(principal, accepted, joined, after_start=told)
-
-    def _signed(self, principal: Principal) -> SignedUrl:
-        return partial(signed_for, self._attachments, principal)
+    async def _join(self, principal: Principal, run: RunRow, peer: AgUiPeer) -> ASGIApp:
+        accepted = accepted_before(run)
+        joined = self._streams.peer(principal, peer.dialect, run.session_id, accepted.client_run_id, peer.thread_id)
+        told = await self.before_run(accepted, joined)
+        start = Cursor(peer.dialect, run.first_seq, -1)
+        reader = RunReader(joined, start, self._streams.open_streams.stream(principal), after_start=told)
+        return await self._streams.open(principal, accepted, reader)
 
 
-def _at_rest(peer: Peer, told: bytes, end: bytes) -> ASGIApp:
+def _at_rest(peer: AgUiPeer, told: bytes, end: bytes) -> ASGIApp:
     headers = {**GUARDED, "X-Accel-Buffering": "no"}
     response = Response(frame(started(peer)) + told + end, headers=headers)
     response.headers["content-type"] = "text/event-stream"
@@ -104,12 +98,12 @@ def frame(event: Json) -> bytes:
     return b"data: %b\n\n" % _encode(event)
 
 
-def snapshot(rows: Sequence[TranscriptRow], peer: Peer, signed_url: SignedUrl) -> bytes:
+def snapshot(rows: Sequence[TranscriptRow], peer: AgUiPeer) -> bytes:
     """The frame, or nothing for a conversation in which nothing was said. `rows` are the newest first."""
     kept: list[Json] = []
     size = 0
     for row in rows:
-        message = _message(row, peer, signed_url)
+        message = _message(row, peer)
         if message is None:
             continue
         size += len(_encode(message))
@@ -128,7 +122,7 @@ def _came_along(row: TranscriptRow) -> bool:
     return row.item_id.rpartition(".")[2].startswith("c")
 
 
-def _message(row: TranscriptRow, peer: Peer, signed_url: SignedUrl) -> Json | None:
+def _message(row: TranscriptRow, peer: AgUiPeer) -> Json | None:
     name = name_of(row)
     if name is None:
         return None
@@ -143,7 +137,7 @@ def _message(row: TranscriptRow, peer: Peer, signed_url: SignedUrl) -> Json | No
         case _ if is_erased(row):
             return {"id": name, "role": row.role, "content": ERASED_WORDS}
         case _, "user":
-            return {"id": name, "role": "user", "content": _content(row, about, peer, signed_url)}
+            return {"id": name, "role": "user", "content": _content(row, about, peer)}
         case _:
             return {"id": name, "role": "assistant", "content": row.content}
 
@@ -160,25 +154,24 @@ def _tool_call(row: TranscriptRow, about: Json) -> Json:
 
 
 def _result(row: TranscriptRow, about: Json) -> str:
-    """As the stream says it."""
     error = about.get("error")
     return _encode({"error": error}).decode() if error is not None else row.content
 
 
-def _content(row: TranscriptRow, about: Json, peer: Peer, signed_url: SignedUrl) -> str | list[Json]:
+def _content(row: TranscriptRow, about: Json, peer: AgUiPeer) -> str | list[Json]:
     given = about.get("content")
     blocks = cast("list[Json]", given) if isinstance(given, list) else []
     if not any(block.get("type") == "binary" for block in blocks):
         return row.content
-    parts = [_part(block, peer, signed_url) for block in blocks]
+    parts = [_part(block, peer) for block in blocks]
     return [part for part in parts if part is not None]
 
 
-def _part(block: Json, peer: Peer, signed_url: SignedUrl) -> Json | None:
+def _part(block: Json, peer: AgUiPeer) -> Json | None:
     if block.get("type") == "text":
         return {"type": "text", "text": str(block.get("text") or "")}
     file_id, mime = str(block.get("id") or ""), str(block.get("mimeType") or "application/octet-stream")
-    url = signed_url(file_id)
+    url = peer.signed_url(file_id) if peer.signed_url else None
     name = block.get("filename")
     if url is None:
         return {"type": "text", "text": f"({name or 'a file'})"}

@@ -1,8 +1,8 @@
 """The AG-UI door: one POST in, the run's events out. For stock AG-UI clients, of 1.0 and of the 0.x before it."""
 
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -11,32 +11,27 @@ from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from paddock.host.agents.agents import AgentBinding, Agents
-from paddock.host.conversations.client_runs import ClientRuns, Told
-from paddock.host.conversations.inbox import Accepted, Inbox, NewRun
-from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.client_runs import ClientRuns
+from paddock.host.conversations.inbox import Accepted, Inbox, NewRun, ThreadNames
 from paddock.host.people.principals import Principal
-from paddock.host.streams.open_streams import Place
+from paddock.host.streams.open_streams import OpenStream
 from paddock.host.zones import is_time_zone
 from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.event_types import FRAMES
 from paddock.http_api.ag_ui.input import AgUiInput, AgUiLimits, read_ag_ui_input, read_names
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import JSON, Content, Operations, operation
-from paddock.http_api.edge.reading import invalid
 from paddock.http_api.edge.requests import local, read_body, source_of
-from paddock.http_api.edge.shapes import Answer, Json, about
-from paddock.http_api.streams.run_streams import RunStreams, peer_of
-from paddock.rules.conversations.client_history import ClientMessage, Media
+from paddock.http_api.edge.shapes import Answer, Json, about, invalid
+from paddock.http_api.streams.run_stream import Cursor, RunReader, RunStreams, WhenGone
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.context import TriggerSource
-from paddock.rules.run.input import body_hash
-from paddock.rules.run.input_shapes import InvalidInputError
+from paddock.rules.run.request_bodies import InvalidInputError, body_hash
 from paddock.rules.values import replace
 
 log = structlog.get_logger(__name__)
 
 AG_UI = "/api/v1/agent/ag-ui"
-ONE = f"{AG_UI}/{{agent}}"
+ONE_AGENT = f"{AG_UI}/{{agent}}"
 EXAMPLE = {"threadId": "main", "runId": "1", "messages": [{"id": "1", "role": "user", "content": "hello"}]}
 OURS = {
     "connect": "POST {endpoint}/connect: how the thread stands, then its live run",
@@ -102,7 +97,7 @@ class AgUiDoor(Operations):
 
     @operation(
         "POST",
-        (f"{ONE}/connect", f"{AG_UI}/connect"),
+        (f"{ONE_AGENT}/connect", f"{AG_UI}/connect"),
         {200: "What was said as a snapshot, then the live run if there is one, as a stream of events."},
         errors=(404,),
         rate="streams",
@@ -114,17 +109,19 @@ class AgUiDoor(Operations):
 
         For a client that comes to a thread. Ends with the open interrupts of the last run, if any."""
         self._known(agent, who)
-        body = await self._body(request)
+        body = await read_body(request, self.limits.body_bytes)
         try:
             name, run_id, dialect = read_names(body) if len(body) <= SHORT_BODY else await to_thread(read_names, body)
         except InvalidInputError as error:
             raise invalid(str(error)) from error
         thread_id = await self.names.find(who, name)
-        return await self.standing.stream(who, thread_id, peer_of(dialect, thread_id, run_id or "", name))
+        return await self.standing.stream(
+            who, thread_id, self.streams.peer(who, dialect, thread_id, run_id or "", name)
+        )
 
     @operation(
         "GET",
-        (f"{ONE}/capabilities", f"{AG_UI}/capabilities"),
+        (f"{ONE_AGENT}/capabilities", f"{AG_UI}/capabilities"),
         {200: "The capabilities, in the official shape."},
         errors=(404,),
     )
@@ -135,7 +132,7 @@ class AgUiDoor(Operations):
 
     @operation(
         "POST",
-        (ONE, AG_UI),
+        (ONE_AGENT, AG_UI),
         {200: "The run, as a stream of AG-UI events."},
         errors=(404, 409),
         rate="streams",
@@ -147,114 +144,75 @@ class AgUiDoor(Operations):
 
         Tolerant: what is not known is passed over. Losing the connection cancels nothing."""
         self._known(agent, who)
-        body = await self._body(request)
+        body = await read_body(request, self.limits.body_bytes)
         given = self._read(request, body) if len(body) <= SHORT_BODY else await to_thread(self._read, request, body)
-        place = self.streams.place(who)
+        place = self.streams.open_streams.stream(who)
         try:
-            told = _told(given, request.headers.get("accept", ""))
-            return await self._stream(request, who, given, told, agent, place)
+            return await self._stream(request, who, given, agent, place)
         except BaseException:
             place.leave()
             raise
 
     async def _stream(
-        self, request: Request, principal: Principal, given: AgUiInput, told: Told, agent_id: str | None, place: Place
+        self, request: Request, who: Principal, given: AgUiInput, agent_id: str | None, place: OpenStream
     ) -> ASGIApp:
-        source, last = source_of(request.scope), request.headers.get("last-event-id")
-        thread_id = await self.names.find(principal, given.thread_name)
-        start = await self.streams.check_cursor(last, given.dialect, thread_id)
-        accepted, diverged = await self._accept(principal, thread_id, given, told, agent_id, source)
-        peer = peer_of(given.dialect, accepted.thread_id, given.run_id, given.thread_name)
-        gone = self._when_gone(principal, accepted, agent_id)
-        if start is not None and start.seq >= accepted.first_seq:
-            return await self.streams.go_on(principal, accepted, peer, start, place=place, when_gone=gone)
-        shown = await self.standing.before_run(principal, accepted, peer) if diverged else b""
-        return await self.streams.from_the_start(
-            principal, accepted, peer, place=place, after_start=shown, when_gone=gone
-        )
-
-    async def _accept(
-        self,
-        principal: Principal,
-        thread_id: str,
-        given: AgUiInput,
-        told: Told,
-        agent_id: str | None,
-        source: TriggerSource,
-    ) -> tuple[Accepted, bool]:
+        headers = request.headers
+        thread_id = await self.names.find(who, given.thread_name)
+        last = headers.get("last-event-id")
+        cursor = await self.streams.cursor(last, given.dialect, thread_id) if last else None
         diverged = False
 
         async def complete(new: NewRun, exists: bool) -> NewRun:
             nonlocal diverged
-            done = await self.client_runs.completed(new, told, exists=exists)
+            # Client libraries send the whole conversation with every request; what is written by hand has what is new.
+            tells_all = given.is_whole and "text/event-stream" in headers.get("accept", "").lower()
+            done = await self.client_runs.completed(new, replace(given.told, tells_all=tells_all), exists=exists)
             diverged = done.diverged
             return done.new
 
         new = NewRun(
-            principal=principal,
-            thread_id=thread_id,
+            principal=who,
+            session_id=thread_id,
             client_run_id=given.run_id,
             body_hash=body_hash(given.document, agent_id),
             message={},
             text="",
             params=given.params,
             agent_id=agent_id,
-            source=source,
+            source=source_of(request.scope),
             door="ag-ui",
             thread_name=None if given.thread_name.lower() == thread_id else given.thread_name,
         )
-        return await self.inbox.accept(new, complete), diverged
+        accepted = await self.inbox.accept(new, complete)
+        peer = self.streams.peer(who, given.dialect, accepted.session_id, given.run_id, given.thread_name)
+        gone = self._when_gone(who, accepted, agent_id)
+        if cursor is not None and cursor.seq >= accepted.first_seq:
+            return await self.streams.go_on(who, accepted, RunReader(peer, cursor, place, when_gone=gone))
+        start = Cursor(given.dialect, accepted.first_seq, -1)
+        shown = await self.standing.before_run(accepted, peer) if diverged else b""
+        return await self.streams.open(who, accepted, RunReader(peer, start, place, shown, gone))
 
-    def _when_gone(
-        self, principal: Principal, accepted: Accepted, agent_id: str | None
-    ) -> Callable[[], Awaitable[None]] | None:
+    def _when_gone(self, who: Principal, accepted: Accepted, agent_id: str | None) -> WhenGone | None:
         """Runs outlive their reader, unless the agent's owner would rather save the cost."""
-        binding = self.agents.get(agent_id or self.agents.default_agent_id or "", principal.workspace_id)
+        binding = self.agents.get(agent_id or self.agents.default_agent_id or "", who.workspace_id)
         if binding is None or not binding.extras.cancel_on_disconnect:
             return None
-
-        async def cancel() -> None:
-            await self.inbox.cancel_by_id(accepted.task_id, principal, "reader_gone")
-
-        return cancel
-
-    async def _body(self, request: Request) -> bytes:
-        most = self.limits.body_bytes
-        return await read_body(request, most, f"the body exceeds {most} bytes")
+        return partial(self.inbox.cancel_by_id, accepted.run_id, who, "reader_gone")
 
     def _read(self, request: Request, body: bytes) -> AgUiInput:
         try:
-            given = read_ag_ui_input(body, is_time_zone, self.limits)
+            given = read_ag_ui_input(body, is_time_zone, self.limits, lambda url: local(request, url))
         except InvalidInputError as error:
             raise invalid(str(error)) from error
         if given.passed_over:
             log.warning("parts of an input were passed over", action="ag_ui.input", what=given.passed_over)
-        return replace(given, told=[_local(request, message) for message in given.told])
+        return given
 
     def _known(self, agent_id: str | None, who: Principal) -> None:
         workspace = who.workspace_id
         if agent_id is not None and not self.agents.known(agent_id, workspace):
             known = ", ".join(binding.agent_id for binding in self.agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id!r}; known are: {known}")
-
-
-def _local(request: Request, message: ClientMessage) -> ClientMessage:
-    """Make paths of the addresses of files that lie at the host this client talks to."""
-    if isinstance(message.content, str):
-        return message
-    parts = [
-        replace(part, url=local(request, part.url)) if isinstance(part, Media) and part.url else part
-        for part in message.content
-    ]
-    return replace(message, content=parts)
-
-
-def _told(given: AgUiInput, accept: str) -> Told:
-    """Read the client's history. AG-UI's client libraries send the whole conversation with every request; a request
-    written by hand mostly has only what is new.
-    """
-    tells_all = given.is_whole and "text/event-stream" in accept.lower()
-    return Told(given.told, given.raw, given.instructions, given.resume, given.unseen, tells_all)
 
 
 def capabilities(binding: AgentBinding | None) -> Capabilities:

@@ -14,9 +14,9 @@ import msgspec
 
 from paddock.http_api.ag_ui.outputs import Event, Json, custom, mapping, output
 from paddock.rules.log.chain import StoredFact
+from paddock.rules.log.payloads import MESSAGE, is_message
 from paddock.rules.rows.rows import ERASED_WORDS
-from paddock.rules.run.events import MESSAGE, is_message
-from paddock.rules.run.open_calls import questions_in
+from paddock.rules.run.results import questions_in
 from paddock.rules.values import Value
 
 PROTOCOL_VERSION = "1.0"
@@ -43,7 +43,7 @@ SignedUrl = Callable[[str], str | None]
 MEDIA = frozenset({"image", "audio", "video"})
 
 
-class Peer(Value, frozen=True):
+class AgUiPeer(Value, frozen=True):
     """Whom we talk to: the dialect, and what the client calls its thread and its run."""
 
     dialect: str
@@ -61,7 +61,7 @@ class Peer(Value, frozen=True):
         return self.dialect != "0"
 
 
-def frames(fact: StoredFact, peer: Peer) -> list[bytes]:
+def frames(fact: StoredFact, peer: AgUiPeer) -> list[bytes]:
     """The frames of one fact, ready to send; empty when AG-UI has no word for it."""
     if fact.is_delta:
         said: Iterable[bytes] = _delta(fact)
@@ -116,10 +116,10 @@ def _delta(fact: StoredFact) -> list[bytes]:
 # --- everything else --------------------------------------------------------------------------------------------------
 
 
-def _run_started(fact: StoredFact, peer: Peer) -> list[Event]:
+def _run_started(fact: StoredFact, peer: AgUiPeer) -> list[Event]:
     if fact.target != "SYSTEM":
         return []
-    event: Event = {"type": "RUN_STARTED", "timestamp": _milliseconds(fact), **_names(peer)}
+    event = _of_run("RUN_STARTED", peer, fact)
     if not peer.is_new:
         return [event]
     event["protocolVersion"] = PROTOCOL_VERSION
@@ -130,7 +130,7 @@ def _run_started(fact: StoredFact, peer: Peer) -> list[Event]:
     if mapping(payload.get("run")).get("door") == "native":
         event["input"] = _input(payload, params, peer)
     elif peer.follows_all and (said := what_was_said(payload)):
-        event["input"] = {**_names(peer), "messages": [_user(said, peer)]}
+        event["input"] = {"threadId": peer.thread_id, "runId": peer.run_id, "messages": [_user(said, peer)]}
     return [event]
 
 
@@ -142,31 +142,30 @@ def what_was_said(payload: Json) -> Json:
     return message if said and is_message(str(event.get("event_type") or MESSAGE)) else {}
 
 
-def _user(message: Json, peer: Peer) -> dict[str, Any]:
+def _user(message: Json, peer: AgUiPeer) -> dict[str, Any]:
     if message.get("erased") is True:
         return {"id": message.get("id"), "role": "user", "content": ERASED_WORDS}
     return {**message, "role": "user", "content": _content(message.get("content"), peer)}
 
 
-def _input(payload: Json, params: Json, peer: Peer) -> Json:
-    """The client's input, as AG-UI 1.0 spells it."""
+def _input(payload: Json, params: Json, peer: AgUiPeer) -> Json:
     message = mapping(payload.get("message"))
     user = _user(message, peer) | ({"erased": True} if message.get("erased") is True else {})
     if "encryptedValue" in params:
         user["encryptedValue"] = params["encryptedValue"]
     others: list[Any] = params.get("messages") or []
     kept = {key: params[key] for key in ("parentRunId", "state", "tools", "context", "forwardedProps") if key in params}
-    return {**_names(peer), "messages": [user, *others], **kept}
+    return {"threadId": peer.thread_id, "runId": peer.run_id, "messages": [user, *others], **kept}
 
 
-def _content(content: object, peer: Peer) -> object:
+def _content(content: object, peer: AgUiPeer) -> object:
     if not isinstance(content, list):
         return content or ""
     return [_part(mapping(part), peer) for part in cast("list[object]", content)]
 
 
-def _part(part: Json, peer: Peer) -> Json:
-    """1.0 retired `binary`: an image with a source took its place."""
+def _part(part: Json, peer: AgUiPeer) -> Json:
+    """Convert a `binary` part, which AG-UI 1.0 no longer has, to one with a source."""
     if part.get("type") != "binary":
         return part
     file_id, name = str(part.get("id") or ""), part.get("filename")
@@ -184,30 +183,28 @@ def media(file_id: str, mime: str, url: str, name: object) -> Json:
     return {"type": kind if kind in MEDIA else "document", "source": source, **({"metadata": about} if about else {})}
 
 
-def started(peer: Peer) -> Event:
+def started(peer: AgUiPeer) -> Event:
     """The beginning of a run that is none of the log: it tells how things stand."""
-    event: Event = {"type": "RUN_STARTED", **_names(peer)}
+    event = _of_run("RUN_STARTED", peer)
     return {**event, "protocolVersion": PROTOCOL_VERSION} if peer.is_new else event
 
 
-def finished(peer: Peer, data: Json) -> Event:
+def finished(peer: AgUiPeer, data: Json, fact: StoredFact | None = None) -> Event:
     """The end of a run that completed with this."""
-    event: Event = {"type": "RUN_FINISHED", **_names(peer)}
+    event = _of_run("RUN_FINISHED", peer, fact)
     pending = data.get("pending_tool_call_ids")
     if peer.is_new and isinstance(pending, list) and pending:
         ids = [str(call_id) for call_id in cast("list[object]", pending)]
         event["outcome"] = {"type": "success", "pendingToolCallIds": ids}
     if questions := questions_in(data):
         event["outcome"] = {"type": "interrupt", "interrupts": [_interrupt(raw) for raw in questions]}
-    usage = _usage(data.get("usage"))
-    if usage:
+    if "usage" in data and (usage := _usage(data["usage"])):
         event["usage"] = usage
     return event
 
 
-def _run_finished(fact: StoredFact, peer: Peer) -> list[Event]:
-    event = finished(peer, mapping(mapping(fact.read_payload()).get("data")))
-    return [{"type": event["type"], "timestamp": _milliseconds(fact), **event}]
+def _run_finished(fact: StoredFact, peer: AgUiPeer) -> list[Event]:
+    return [finished(peer, mapping(mapping(fact.read_payload()).get("data")), fact)]
 
 
 _INTERRUPT: Mapping[str, tuple[str, type]] = {
@@ -219,7 +216,7 @@ _INTERRUPT: Mapping[str, tuple[str, type]] = {
 
 
 def _interrupt(raw: Mapping[str, object]) -> Json:
-    """A question for a person. 0.x clients know these too; what is of the wrong kind is left out."""
+    """Convert a question for a person. Fields of the wrong type are left out."""
     told = {name: raw[key] for key, (name, kind) in _INTERRUPT.items() if isinstance(raw.get(key), kind)}
     if _is_time(raw.get("expires_at")):
         told["expiresAt"] = _iso(cast("float", raw["expires_at"]))
@@ -245,7 +242,7 @@ _COUNTS = {
 
 
 def _usage(given: object) -> list[Json]:
-    """Token counts by model; a count that is no count is left out, for absent is not zero."""
+    """Return token counts by model. A value that is no count is left out, not set to zero."""
     if given is None:
         return []
     entries = cast("list[object]", given) if isinstance(given, list) else [given]
@@ -262,30 +259,30 @@ def _is_count(value: object) -> bool:
     return type(value) is int and 0 <= value < 2**53
 
 
-def _run_error(fact: StoredFact, _: Peer) -> list[Event]:
+def _run_error(fact: StoredFact, _: AgUiPeer) -> list[Event]:
     payload = mapping(fact.read_payload())
     message = str(payload.get("message") or "the run failed without saying why")
     return [_error(fact, str(payload.get("code") or "runtime_error"), message)]
 
 
-def _cancelled(fact: StoredFact, peer: Peer) -> list[Event]:
+def _cancelled(fact: StoredFact, peer: AgUiPeer) -> list[Event]:
     if not peer.is_new:
         return [_error(fact, "cancelled", "the run was cancelled")]
-    event: Event = {"type": "RUN_FINISHED", "timestamp": _milliseconds(fact), **_names(peer)}
+    event = _of_run("RUN_FINISHED", peer, fact)
     return [{**event, "outcome": {"type": "cancelled"}}]
 
 
 def _error(fact: StoredFact, code: str, message: str) -> Event:
-    return {"type": "RUN_ERROR", "timestamp": _milliseconds(fact), "message": message, "code": code}
+    return {"type": "RUN_ERROR", "timestamp": int(fact.time * 1000), "message": message, "code": code}
 
 
-def _queued(fact: StoredFact, _: Peer) -> list[Event]:
+def _queued(fact: StoredFact, _: AgUiPeer) -> list[Event]:
     return [custom("paddock.turn.queued", _told(fact, "position", "while_busy"))]
 
 
-def _run_handed_over(fact: StoredFact, peer: Peer) -> list[Event]:
-    """A run that another one handed over to: it has a parent and no input of its own."""
-    event: Event = {"type": "RUN_STARTED", "timestamp": _milliseconds(fact), **_names(peer)}
+def _run_handed_over(fact: StoredFact, peer: AgUiPeer) -> list[Event]:
+    """Begin a run that another run handed over to: it has a parent, and no input of its own."""
+    event = _of_run("RUN_STARTED", peer, fact)
     if not peer.is_new:
         return [event]
     parent = mapping(fact.read_payload()).get("parent_turn_id")
@@ -293,14 +290,14 @@ def _run_handed_over(fact: StoredFact, peer: Peer) -> list[Event]:
     return [{**event, "protocolVersion": PROTOCOL_VERSION, **more}]
 
 
-def _handover_asked(fact: StoredFact, _: Peer) -> list[Event]:
+def _handover_asked(fact: StoredFact, _: AgUiPeer) -> list[Event]:
     return [custom("paddock.handover.prompt", {**mapping(fact.read_payload()), "tx_id": fact.tx_id})]
 
 
-def _steered(fact: StoredFact, peer: Peer) -> list[Event]:
-    """Another run took this one's input in; what comes of it is that run's stream."""
+def _steered(fact: StoredFact, peer: AgUiPeer) -> list[Event]:
+    """End a run whose input another run took in. The answer is in the other run's stream."""
     into = mapping(fact.read_payload()).get("steered_into")
-    finished: Event = {"type": "RUN_FINISHED", "timestamp": _milliseconds(fact), **_names(peer)}
+    finished = _of_run("RUN_FINISHED", peer, fact)
     return [custom("paddock.turn.steered", {"steeredInto": into}), finished]
 
 
@@ -309,26 +306,20 @@ def _told(fact: StoredFact, *names: str) -> Json:
     return {name: payload[name] for name in names if name in payload}
 
 
-def _names(peer: Peer) -> Json:
-    return {"threadId": peer.thread_id, "runId": peer.run_id}
+def _of_run(kind: str, peer: AgUiPeer, fact: StoredFact | None = None) -> Event:
+    """Make an event about a run as a whole. It has a time only if it was made from a fact."""
+    time = {} if fact is None else {"timestamp": int(fact.time * 1000)}
+    return {"type": kind, **time, "threadId": peer.thread_id, "runId": peer.run_id}
 
 
-def _output(fact: StoredFact, _: Peer) -> list[Event]:
-    return output(fact)
-
-
-def _milliseconds(fact: StoredFact) -> int:
-    return int(fact.time * 1000)
-
-
-_WORDS: Mapping[str, Callable[[StoredFact, Peer], list[Event]]] = {
+_WORDS: Mapping[str, Callable[[StoredFact, AgUiPeer], list[Event]]] = {
     "USER_INPUT": _run_started,
     "USER_INPUT:MENTION": _run_started,
     "CONTROL:HANDOVER_CONTEXT": _run_handed_over,
     "CONTROL:HANDOVER_UI_PROMPT": _handover_asked,
     "EVENT:TURN_STEERED": _steered,
     "EVENT:TURN_QUEUED": _queued,
-    "AGENT_OUTPUT:MESSAGE": _output,
+    "AGENT_OUTPUT:MESSAGE": output,
     "AGENT_OUTPUT:FINAL": _run_finished,
     "ERROR:RUN_FAILED": _run_error,
     "ERROR:ROUTE_TIMEOUT": _run_error,

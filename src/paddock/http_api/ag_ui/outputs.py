@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from paddock.rules.log.chain import StoredFact
-from paddock.rules.run.outputs import text_of
+from paddock.rules.log.payloads import text_of
 
 _encode = msgspec.json.Encoder().encode
 Json = dict[str, Any]
@@ -17,7 +17,7 @@ UI_SCHEMA = "ui-schema"
 STEPS = {"step.started": "STEP_STARTED", "step.finished": "STEP_FINISHED"}
 
 
-def output(fact: StoredFact) -> list[Event]:
+def output(fact: StoredFact, _: object) -> list[Event]:
     payload = mapping(fact.read_payload())
     kind, data = payload.get("type"), mapping(payload.get("data"))
     match kind:
@@ -61,14 +61,14 @@ def _text_message(fact: StoredFact, data: Json) -> list[Event]:
 
 
 def _shown(message_id: str, data: Json) -> list[Event]:
-    """How the message can be drawn, as an activity beside it."""
+    """Return an activity that says how the message can be drawn, if the agent said so."""
     document = mapping(data.get("ui_schema"))
     about = {"messageId": f"{message_id}:ui", "activityType": UI_SCHEMA, "content": document}
     return [{"type": "ACTIVITY_SNAPSHOT", **about}] if document else []
 
 
 def _action_asked(fact: StoredFact, data: Json) -> list[Event]:
-    """One that waits for its user is also shown as a call: front ends put their buttons beside it."""
+    """Report an action. One that needs approval is also shown as a tool call, where front ends put their buttons."""
     approval_id = data.get("approval_id")
     told = custom("paddock.action.requested", {name: value for name, value in data.items() if value is not None})
     if not isinstance(approval_id, str):
@@ -102,7 +102,7 @@ def _tool_answered(fact: StoredFact, data: Json) -> Event:
 
 
 def _answer(data: Json) -> str:
-    """A result as text. AG-UI has no field for a tool's error, so an error says of itself that it is one."""
+    """Return a result as text. AG-UI has no field for a tool's error, so one becomes `{"error": ...}`."""
     if data.get("error") is not None:
         return _as_text({"error": data["error"]})
     return _as_text(data.get("result") if data.get("result") is not None else data.get("artifact"))

@@ -7,8 +7,7 @@ import msgspec
 
 from paddock.http_api.edge.errors import STATUS, problem_of
 from paddock.http_api.edge.operations import JSON, SSE, Content, Operation, Operations, Pydantic, operations_of
-from paddock.http_api.edge.reading import extra_of, fields_of
-from paddock.http_api.edge.shapes import Answer, Json, Query
+from paddock.http_api.edge.shapes import Answer, Json, Query, extra_of, fields_of
 from paddock.rules.errors import ErrorCode
 
 REF = "#/components/schemas/{name}"
@@ -138,7 +137,7 @@ def responses_of(operation: Operation) -> Sequence[Content]:
 
 
 def _types(operation: Operation) -> Iterator[Any]:
-    """Everything of an operation that a schema is made of."""
+    """Yield the types of an operation that need a schema."""
     if operation.query is not None:
         yield operation.query
     yield from (one.shape for one in contents_of(operation) if not isinstance(one.shape, dict | Pydantic))
@@ -151,7 +150,7 @@ def _below(shape: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
 
 
 def _tidy(schema: Json, no_nulls: bool) -> Json:
-    """Without what says nothing; and without null where an absent field is left out."""
+    """Remove titles and empty lists, and null where an absent field is left out instead."""
     schema = {name: value for name, value in schema.items() if name != "title"}
     if "properties" in schema:
         schema["properties"] = {name: _plain(one, no_nulls) for name, one in schema["properties"].items()}
@@ -201,7 +200,7 @@ def _id(operation: Operation) -> str:
 
 
 def _contents(contents: Iterable[Content], shapes: Shapes) -> Json:
-    """By media type; the events of a stream may be of several kinds."""
+    """Describe bodies by media type. Those of one media type, as the events of a stream, are joined."""
     found: Json = {}
     for content in contents:
         about = _content(content, shapes)

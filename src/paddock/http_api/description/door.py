@@ -43,8 +43,6 @@ class DescriptionDoor(Operations):
     @operation("GET", "/api/docs", {200: "HTML, without anything from elsewhere."}, role="anybody", response=[PAGE])
     async def page(self) -> Response:
         """Read this description as a page"""
-        from paddock.http_api.description.door import POLICY, docs_page
-
         return HTMLResponse(docs_page(self._document), headers={**GUARDED, "Content-Security-Policy": POLICY})
 
     @cached_property
@@ -122,7 +120,6 @@ def _place(one: Listed) -> str:
 
 
 def _anchor(text: str) -> str:
-    """A name within the page's address."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
@@ -160,5 +157,5 @@ def _shown(example: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    """Bytes that no page may hold are shown as Python writes them."""
+    """Escape characters that a page may not contain."""
     return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)

@@ -8,7 +8,8 @@ import hmac
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address
@@ -19,9 +20,9 @@ from paddock.host.people.principals import DEV, KEYLESS_DEV, NO_OPERATORS, Opera
 from paddock.host.streams.open_streams import OpenStreams
 from paddock.http_api.edge.tokens import Tokens, looks_like_token
 from paddock.ports import ApiKeyRow, ApiKeys
-from paddock.rules.access.credentials import Credential
 from paddock.rules.access.limits import TokenBucket
-from paddock.rules.conversations.attachment_urls import PATH as ATTACHMENTS
+from paddock.rules.access.signatures import Credential
+from paddock.rules.conversations.attachments import PATH as ATTACHMENTS
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
 
@@ -70,7 +71,16 @@ HOW = "send `Authorization: Bearer <key>`; `paddock keys create` on the host's m
 
 _AUTHORITY = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]@/]+))(?::[0-9]+)?", re.ASCII)
 
-Headers = Iterable[tuple[bytes, bytes]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callers:
+    """Callers that are let in beside the holders of keys, and those who run the host."""
+
+    local_token: str | None = None
+    tokens: Tokens | None = None
+    origins: Sequence[str] = ()
+    """Web pages that may call, without a key too if they are of this very machine."""
+    operators: Operators = NO_OPERATORS
 
 
 class Auth:
@@ -79,50 +89,43 @@ class Auth:
     def __init__(
         self,
         keys: ApiKeys,
+        callers: Callers | None = None,
         *,
-        local_token: str | None = None,
-        tokens: Tokens | None = None,
-        origins: Iterable[str] = (),
-        operators: Operators = NO_OPERATORS,
         calls_per_second: float = 0.0,
         streams: OpenStreams | None = None,
         refused: Callable[[AuditRow], None] = lambda _row: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`origins`: web pages that may call, without a key too if they are of this very machine."""
+        callers = callers or Callers()
         self.streams = streams or OpenStreams(keys)
         """What callers hold open."""
-        self._tokens = tokens
-        self.operators = operators
+        self.operators = callers.operators
+        self._tokens = callers.tokens
         self._refused = refused
-        self._own_pages = frozenset(page.lower().encode() for page in origins if _is_page_of_this_machine(page))
+        self._own_pages = frozenset(page.lower().encode() for page in callers.origins if _is_page_of_this_machine(page))
         self._limits = CallerLimits(calls_per_second, now=now)
         self._keys = keys
-        self._local_hash = sha256(local_token.encode()).digest() if local_token else None
+        self._local_hash = sha256(callers.local_token.encode()).digest() if callers.local_token else None
         self._now = now
         self._known: dict[bytes, tuple[Principal, float]] = {}
         self._keyless_until = 0.0
-        self._key_exists = tokens is not None  # whoever set up tokens wants callers to show one
+        self._key_exists = self._tokens is not None  # a host with tokens wants callers to show one
 
     async def principal(self, scope: Scope) -> Principal:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
         try:
-            principal = await self._found(scope)
+            if given:
+                principal = await self._by_key(given[0] if len(given) == 1 else b"")
+            elif await self._is_keyless():
+                principal = _on_this_machine(scope, self._own_pages)
+            else:
+                raise HostError(ErrorCode.UNAUTHENTICATED, f"this host knows its callers by key: {HOW}")
         except HostError as error:
             if error.code is ErrorCode.UNAUTHENTICATED:
                 self._refused(_not_let_in(error))
             raise
         self.streams.guard(scope, principal.credential)
         return principal
-
-    async def _found(self, scope: Scope) -> Principal:
-        headers: list[tuple[bytes, bytes]] = scope["headers"]
-        given = [value for name, value in headers if name == b"authorization"]
-        if given:
-            return await self._by_key(given[0] if len(given) == 1 else b"")
-        if await self._keyless():
-            _require_this_machine(scope, headers, self._own_pages)
-            return KEYLESS_DEV
-        raise HostError(ErrorCode.UNAUTHENTICATED, f"this host knows its callers by key: {HOW}")
 
     async def admin(self, scope: Scope) -> Principal:
         principal = await self.principal(scope)
@@ -172,7 +175,7 @@ class Auth:
         self._known[key_hash] = (principal, self._now() + min(seconds, REMEMBER_SECONDS))
         return principal
 
-    async def _keyless(self) -> bool:
+    async def _is_keyless(self) -> bool:
         """True while no key exists. Keys made elsewhere are noticed within seconds, our own at once."""
         if not self._key_exists and self._now() >= self._keyless_until:
             self._key_exists = await self._keys.any_key()
@@ -181,18 +184,19 @@ class Auth:
 
 
 def _not_let_in(error: HostError) -> AuditRow:
-    """On record for whoever runs the host; counted, because anybody can bring it about."""
+    """Return the audit row of a failed sign-in. Such rows are counted, because strangers can cause many."""
     reason = error.message.removesuffix(f": {HOW}")
     return AuditRow(time.time(), "", "", "auth.sign_in", "", "host", str(error.code), reason)
 
 
-def _require_this_machine(scope: Scope, headers: Headers, own_pages: frozenset[bytes]) -> None:
-    refused = _why_not_local(scope, headers, own_pages)
-    if refused is not None:
-        reason, cure = refused
-        raise HostError(
-            ErrorCode.UNAUTHENTICATED, f"without a key only this machine itself may call, and {reason}: {cure}{HOW}"
-        )
+def _on_this_machine(scope: Scope, own_pages: frozenset[bytes]) -> Principal:
+    """Let in a caller without a key, if the call comes from this machine itself. Raises UNAUTHENTICATED."""
+    refused = _why_not_local(scope, own_pages)
+    if refused is None:
+        return KEYLESS_DEV
+    reason, cure = refused
+    text = f"without a key only this machine itself may call, and {reason}: {cure}{HOW}"
+    raise HostError(ErrorCode.UNAUTHENTICATED, text)
 
 
 def _is_page_of_this_machine(origin: str) -> bool:
@@ -200,10 +204,10 @@ def _is_page_of_this_machine(origin: str) -> bool:
     return scheme in ("http", "https") and names_loopback(authority.encode())
 
 
-def _why_not_local(scope: Scope, headers: Headers, own_pages: frozenset[bytes]) -> tuple[str, str] | None:
-    """The reason, and what can be done about it beside bringing a key."""
+def _why_not_local(scope: Scope, own_pages: frozenset[bytes]) -> tuple[str, str] | None:
+    """Return why a call does not count as local, and what helps beside a key; None if it counts."""
     client: tuple[str, int] | None = scope.get("client")
-    given = _by_name(headers)
+    given = by_name(scope)
     host, origin = given.get(b"host", b""), given.get(b"origin")
     if client is None or not _is_loopback(client[0]):
         return "the call came from another one", ""
@@ -215,7 +219,7 @@ def _why_not_local(scope: Scope, headers: Headers, own_pages: frozenset[bytes]) 
     foreign = given.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin")
     if foreign if origin is None else origin.lower() not in {_page_of(scope, host), *own_pages}:
         return "the call came from a web page of another origin", "name it in the setting `cors_origins`, or "
-    if _has_body(given) and not _is_safe_type(given.get(b"content-type", b""), scope["path"]):
+    if not _has_safe_body(given, scope["path"]):
         return ("the body is not declared as application/json", "add the header `Content-Type: application/json`, or ")
     return None
 
@@ -229,10 +233,10 @@ def _page_of(scope: Scope, host: bytes) -> bytes:
     return b"%b://%b" % (str(scope["scheme"]).encode(), host.lower())
 
 
-def _by_name(headers: Headers) -> dict[bytes, bytes]:
-    """One value per name; what is there more than once counts as empty, so it matches nothing."""
+def by_name(scope: Scope) -> dict[bytes, bytes]:
+    """Return one value for each header. One that comes more than once counts as empty, so it matches nothing."""
     found: dict[bytes, bytes] = {}
-    for name, value in headers:
+    for name, value in scope["headers"]:
         found[name] = b"" if name in found else value
     return found
 
@@ -253,11 +257,9 @@ def _is_loopback(name: str) -> bool:
         return False
 
 
-def _has_body(given: Mapping[bytes, bytes]) -> bool:
-    return given.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in given
-
-
-def _is_safe_type(content_type: bytes, path: str) -> bool:
-    """JSON, which no page of another origin sends without asking before; a form where one is taken in."""
-    kind = content_type.partition(b";")[0].strip().lower()
+def _has_safe_body(given: Mapping[bytes, bytes], path: str) -> bool:
+    """True for JSON, which browsers let no foreign page send unasked, for the form of an upload, and for no body."""
+    if given.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in given:
+        return True
+    kind = given.get(b"content-type", b"").partition(b";")[0].strip().lower()
     return kind == b"application/json" or (kind == b"multipart/form-data" and path == ATTACHMENTS)

@@ -8,13 +8,9 @@ which each door says, and how long an answer may take, which a stream decides.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
-
-Headers = Sequence[tuple[bytes, bytes]]
-BETWEEN = len(b": \r\n")
 
 
 class Arriving(Enum):
@@ -50,11 +46,6 @@ class Patience:
             case Arriving.NOTHING:
                 return False
 
-    def is_too_large(self, url: bytes, headers: Headers) -> bool:
-        if len(headers) > self.max_headers:
-            return True
-        return len(url) + sum(len(name) + len(value) + BETWEEN for name, value in headers) > self.max_head_bytes
-
 
 PATIENCE = Patience()
 
@@ -86,12 +77,12 @@ class Member(Protocol):
         ...
 
 
+@dataclass(slots=True)
 class _Unfinished:
     """Members with a request on its way, in the order they began, and the bytes that came of it."""
 
-    def __init__(self) -> None:
-        self.sizes: OrderedDict[Member, int] = OrderedDict()
-        self.total = 0
+    sizes: OrderedDict[Member, int] = field(default_factory=OrderedDict[Member, int])
+    total: int = 0
 
     def set(self, member: Member, size: int) -> None:
         self.total += size - self.sizes.get(member, 0)
@@ -108,6 +99,7 @@ class Crowd:
         self._share = body_bytes // SHARE
         self.idle: OrderedDict[Member, None] = OrderedDict()
         self._unread: OrderedDict[Member, None] = OrderedDict()
+        self._lingering: set[Member] = set()
         self._unfinished = _Unfinished()
         self._by_caller: dict[int, _Unfinished] = {}
         self._caller_of: dict[Member, int] = {}
@@ -124,7 +116,7 @@ class Crowd:
     def came(self, member: Member, connections: int) -> bool:
         """Register a new connection, one of so many; return False if it must go."""
         self.idle[member] = None
-        if connections <= self._most:
+        if connections + len(self._lingering) <= self._most:
             return True
         oldest = next(iter(self.idle))
         if oldest is not member:
@@ -151,7 +143,9 @@ class Crowd:
     def is_read(self, member: Member) -> None:
         self._unread.pop(member, None)
 
-    def left(self, member: Member) -> None:
+    def left(self, member: Member, *, lingers: bool = False) -> None:
+        """Forget a connection: it is closed, or it `lingers` until its client has read why it will be."""
+        (self._lingering.add if lingers else self._lingering.discard)(member)
         self.idle.pop(member, None)
         self._unread.pop(member, None)
         self.is_whole(member)

@@ -3,21 +3,18 @@
 The only place that turns an error code into a status. Internals (tracebacks, paths, SQL) never leave through here.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
-import structlog
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Send
 
-from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-
-log = structlog.get_logger(__name__)
+from paddock.rules.errors import ErrorCode, HostError
 
 READING = ("GET", "HEAD")
 STATUS: Mapping[ErrorCode, int] = {
@@ -109,7 +106,7 @@ async def not_routed(request: Request, error: Exception) -> Response:
 
 
 def _allowed(request: Request) -> str:
-    """Every method that this path has: each has a route of its own."""
+    """Return all methods of a path. Each method has a route of its own."""
     routes: Sequence[BaseRoute] = request.app.routes
     fitting = [route for route in routes if isinstance(route, Route) and route.matches(request.scope)[0] != Match.NONE]
     return ", ".join(sorted({method for route in fitting for method in route.methods or ()}))
@@ -129,32 +126,3 @@ def guarded(send: Send) -> Send:
         await send(message)
 
     return send_on
-
-
-Handler = Callable[[Request], Awaitable[ASGIApp]]
-
-
-class Endpoint:
-    """One handler as an ASGI application: what it returns is sent, what it raises becomes a problem."""
-
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await self.answer(Request(scope, receive))
-        await answer(scope, receive, send)
-
-    async def answer(self, request: Request) -> ASGIApp:
-        """Never raises: what went wrong is an answer too."""
-        try:
-            return await self._handler(request)
-        except HostError as error:
-            return refusal(error)
-        except StorageUnavailableError:
-            log.warning("storage refused", action="http.storage_unavailable", path=request.scope["path"])
-            return storage_refusal(request.method)
-        except ClientDisconnect:
-            return problem(400, ErrorCode.INVALID_ARGUMENT, "the request ended before its body did")  # nobody reads it
-        except Exception:
-            log.exception("a handler failed", action="http.failed", path=request.scope["path"])
-            return unexpected()

@@ -19,17 +19,20 @@ from types import NoneType
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
-from starlette.requests import Request
+import structlog
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.errors import Endpoint, Handler
-from paddock.http_api.edge.reading import names_of, read_object, read_query, read_shape
+from paddock.http_api.edge.errors import problem, refusal, storage_refusal, unexpected
 from paddock.http_api.edge.requests import has_body, json_response
-from paddock.http_api.edge.shapes import Query
+from paddock.http_api.edge.shapes import Query, names_of, read_object, read_query, read_shape
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+
+log = structlog.get_logger(__name__)
 
 Role = Literal["anybody", "user", "admin", "operator"]
 """Who may call. An operator is an administrator who runs the host: what it refuses to others it says itself."""
@@ -41,6 +44,7 @@ SSE = "text/event-stream"
 PLAIN = ("self", "who", "body", "given", "query", "request", "return")
 """Parameters of handlers that mean something else than a name in the path."""
 
+Handler = Callable[[Request], Awaitable[ASGIApp]]
 T = TypeVar("T")
 H = TypeVar("H", bound=Callable[..., Awaitable[Any]])
 
@@ -160,16 +164,37 @@ class Operations:
     group: ClassVar[str]
 
     def routes(self) -> Sequence[BaseRoute]:
-        return [route(one.method, one.path, self.handler(one)) for one in operations_of(type(self))]
-
-    def handler(self, declared: Operation) -> Handler:
-        return Call(self, declared)
+        return [route(one.method, one.path, OperationCall(self, one)) for one in operations_of(type(self))]
 
 
 def route(method: str, path: str, handler: Handler) -> Route:
     made = Route(path, Endpoint(handler), methods=[method])
     made.methods = {method}  # no HEAD: asking for the head of a stream would follow the run to its end
     return made
+
+
+class Endpoint:
+    """One handler as an ASGI application: what it returns is sent, what it raises becomes a problem."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            answer = await self._handler(Request(scope, receive))
+        except HostError as error:
+            answer = refusal(error)
+        except StorageUnavailableError:
+            log.warning("storage refused", action="http.storage_unavailable", path=scope["path"])
+            answer = storage_refusal(scope["method"])
+        except ClientDisconnect:
+            answer = problem(
+                400, ErrorCode.INVALID_ARGUMENT, "the request ended before its body did"
+            )  # nobody reads it
+        except Exception:
+            log.exception("a handler failed", action="http.failed", path=scope["path"])
+            answer = unexpected()
+        await answer(scope, receive, send)
 
 
 @cache
@@ -200,12 +225,12 @@ def _declared_in(door: type[Operations]) -> Iterator[Operation]:
 
 
 def _given(hint: Any) -> Any:
-    """The type of a parameter when it is there."""
+    """Return the type of a parameter without its None."""
     kinds = get_args(hint)
     return kinds[0] if kinds[1:] == (NoneType,) else hint
 
 
-class Call:
+class OperationCall:
     """Calls a handler with what it takes: who calls, and what was sent; and makes an answer of what it returns."""
 
     def __init__(self, door: Operations, declared: Operation) -> None:
@@ -236,7 +261,12 @@ class Call:
             taken["query"] = read_query(request, self._query)
         if self._has_body and (has_body(request) or not self._body_optional):
             await self._read_body(request, taken)
-        return self._answer(await self._handler(**taken))
+        said = await self._handler(**taken)
+        if type(said) is Answered:
+            return json_response(cast("Answered[Any]", said).value, said.status)
+        if said is None:
+            return Response(status_code=self._status)
+        return json_response(cast("Any", said), self._status) if isinstance(said, msgspec.Struct) else said
 
     async def _read_body(self, request: Request, taken: dict[str, Any]) -> None:
         shape = self._hints["body"]
@@ -245,10 +275,3 @@ class Call:
         taken["body"] = given if model is not None else read_shape(given, shape)
         if "given" in self._hints:
             taken["given"] = given
-
-    def _answer(self, said: Any) -> ASGIApp:
-        if type(said) is Answered:
-            return json_response(cast("Answered[Any]", said).value, said.status)
-        if said is None:
-            return Response(status_code=self._status)
-        return json_response(cast("Any", said), self._status) if isinstance(said, msgspec.Struct) else said

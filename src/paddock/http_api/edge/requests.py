@@ -1,65 +1,50 @@
 """Bodies in and out: read no more than allowed, write JSON. And where a request came from."""
 
 import re
-from collections.abc import Iterable
+from contextlib import nullcontext
 from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import Message, Scope
+from starlette.types import Scope
 
 from paddock.host.streams.open_streams import while_let_in
-from paddock.rules.conversations.attachment_urls import MAX_URL_CHARS, origin_of
+from paddock.rules.conversations.attachments import MAX_URL_CHARS, origin_of
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.context import TriggerSource
+from paddock_sdk.protocol.run_context import TriggerSource
 
+IS_HERE = "paddock.is_here"
+"""In the scope of a request that has come in full, so that nobody waits for its body."""
 SMALL_BODY = 64 * 1024
 """More than any administrative call needs."""
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Whole(Request):
-    """A request whose body is here already: it was short."""
-
-    def __init__(self, scope: Scope, body: bytes) -> None:
-        super().__init__(scope, self._receive_whole)
-        self.whole = body
-
-    async def _receive_whole(self) -> Message:
-        return {"type": "http.request", "body": self.whole, "more_body": False}
-
-
-async def read_body(request: Request, limit: int, complaint: str) -> bytes:
+async def read_body(request: Request, limit: int, complaint: str = "") -> bytes:
     """The whole body. One that is longer is refused before it is read in full."""
-    if type(request) is Whole and len(request.whole) <= limit:
-        return request.whole
-    declared = _declared(request.scope["headers"])
-    if declared.isdigit() and int(declared) > limit:
-        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
+    scope = request.scope
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit:
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint or f"the body exceeds {limit} bytes")
     body = bytearray()  # grows in place: a body may come in very many pieces
-    with while_let_in(request.scope):
+    with nullcontext() if IS_HERE in scope else while_let_in(scope):
         while True:
             message = await request.receive()
             if message["type"] == "http.disconnect":
                 raise ClientDisconnect
             body += message.get("body", b"")
             if len(body) > limit:
-                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
+                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint or f"the body exceeds {limit} bytes")
             if not message.get("more_body", False):
-                break
-    return bytes(body)
-
-
-def _declared(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    return next((value for name, value in headers if name == b"content-length"), b"")
+                return bytes(body)
 
 
 def declared_size(request: Request) -> int | None:
     """Declared length of the body; None when it is missing or makes no sense."""
-    declared = _declared(request.scope["headers"])
-    return int(declared) if declared.isdigit() and len(declared) < 16 else None
+    declared = request.headers.get("content-length", "")
+    return int(declared) if declared.isdecimal() and len(declared) < 16 else None
 
 
 def has_body(request: Request) -> bool:

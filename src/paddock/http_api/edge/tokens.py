@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -18,7 +18,8 @@ import msgspec
 import structlog
 
 from paddock.host.people.principals import DEV, Principal
-from paddock.rules.access.credentials import Credential
+from paddock.ports.definitions import PersonRole
+from paddock.rules.access.signatures import Credential
 from paddock.rules.agents.addresses import is_private_way
 from paddock.rules.errors import ErrorCode, HostError
 
@@ -110,7 +111,7 @@ class Tokens:
         workspace = DEV.workspace_id if rules.workspace_claim is None else _name(claims, rules.workspace_claim)
         given = claims.get(rules.role_claim) if rules.role_claim is not None else None
         roles = cast("list[object]", given) if isinstance(given, list) else [given]
-        role: Literal["user", "admin"] = "admin" if "admin" in roles else "user"
+        role: PersonRole = "admin" if "admin" in roles else "user"
         return Principal(workspace, _name(claims, "sub"), role, credential=credential)
 
 
@@ -126,7 +127,7 @@ def _object(payload: bytes | None) -> Mapping[str, Any]:
 
 
 def _check_times(claims: Mapping[str, Any], now: float) -> float:
-    """When it ends."""
+    """Check that a token is valid now, and return when it ends."""
     ends, begins = claims.get("exp"), claims.get("nbf", 0)
     if not _is_time(ends) or not _is_time(begins):
         raise _refused("it does not say when it ends (exp)")
@@ -207,7 +208,7 @@ class IssuerKeys:
 
 
 def _found(source: str, issuer: str | None) -> Mapping[str, Any]:
-    """Fetch the source, or the keys it points to when it is an issuer's configuration."""
+    """Fetch the keys from the source, or from the address in it if it is an issuer's configuration."""
     found = _document(_read(source))
     if "keys" in found or "jwks_uri" not in found:
         return found

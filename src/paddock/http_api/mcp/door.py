@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections.abc import Callable, Coroutine
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 import anyio
@@ -20,16 +20,16 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from paddock.host.calls.host_calls import HostCalls
-from paddock.host.runs.endpoints import PATH, RunEndpoints
 from paddock.host.runs.live_run import LiveRun
-from paddock.http_api.edge.auth import names_loopback
+from paddock.host.runs.surroundings import PATH, RunEndpoints
+from paddock.http_api.edge.auth import by_name, names_loopback
 from paddock.http_api.edge.errors import GUARDED, guarded, refusal
 from paddock.http_api.edge.requests import read_body
 from paddock.ports import HostCallHandler
 from paddock.rules.access.limits import MAX_CALL_BYTES, TokenBucket
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
-from paddock.rules.run.input import holds_more_values
+from paddock.rules.run.request_bodies import holds_more_values
 
 if TYPE_CHECKING:
     from paddock.http_api.mcp.server import RunServer
@@ -95,7 +95,7 @@ class McpDoor:
     # --- who
 
     def _admit(self, scope: Scope) -> LiveRun:
-        headers = _by_name(scope)
+        headers = by_name(scope)
         self._check_place(headers)
         found = _BEARER.fullmatch(headers.get(b"authorization", b""))
         run = self._endpoints.find(found[1].decode()) if found else None
@@ -104,7 +104,7 @@ class McpDoor:
         return run
 
     def _check_place(self, headers: dict[bytes, bytes]) -> None:
-        """A web page must not call us, not even one that made a name of its own lead to this machine."""
+        """Refuse calls of web pages, even of one whose own host name leads to this machine."""
         host, origin = headers.get(b"host", b""), headers.get(b"origin")
         if not (names_loopback(host) or host.decode("latin-1").lower() == self._own_authority()):
             self._refuse(ErrorCode.UNAUTHORIZED, "the Host header names no address of this host", "foreign Host header")
@@ -129,10 +129,10 @@ class McpDoor:
             await asyncio.shield(self._loading)
 
     def _server_of(self, run: LiveRun) -> "RunServer":
-        """The one server of this run; made at its first request."""
-        server = self._servers.get(run.turn_id)
+        """Return the server of this run; the first request makes it."""
+        server = self._servers.get(run.run_id)
         if server is None:
-            server = self._servers[run.turn_id] = library().RunServer(
+            server = self._servers[run.run_id] = library().RunServer(
                 run, self._on_call, overloaded=self._calls.overloaded, spawn=self._spawn
             )
             at, grant = self._clock(), run.grant
@@ -143,12 +143,12 @@ class McpDoor:
                     f"plugin:{server.caller.plugin}",
                     "mcp.open",
                     PATH,
-                    grant.scope.conversation_id,
+                    grant.scope.session_id,
                     "allowed",
                     "the token of the run",
-                    run_id=run.turn_id,
+                    run_id=run.run_id,
                     runner_id=grant.runner_id,
-                    session_id=grant.scope.conversation_id,
+                    session_id=grant.scope.session_id,
                 )
             )
         return server
@@ -178,7 +178,7 @@ async def _load_library() -> None:
 
 
 async def _looked_at(scope: Scope, receive: Receive) -> Receive:
-    """The request with its whole body, which the library would read at once, however many values are in it."""
+    """Read the whole body and check how many values it holds: the library would parse any number at once."""
     if scope["method"] != "POST":
         return receive
     body = await read_body(Request(scope, receive), MAX_CALL_BYTES, f"a request has at most {MAX_CALL_BYTES} bytes")
@@ -190,11 +190,3 @@ async def _looked_at(scope: Scope, receive: Receive) -> Receive:
         return next(given, None) or await receive()
 
     return whole
-
-
-def _by_name(scope: Scope) -> dict[bytes, bytes]:
-    """One value per name; what is there more than once counts as empty, so it matches nothing."""
-    found: dict[bytes, bytes] = {}
-    for name, value in cast("list[tuple[bytes, bytes]]", scope["headers"]):
-        found[name] = b"" if name in found else value
-    return found

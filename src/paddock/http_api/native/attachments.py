@@ -20,13 +20,22 @@ from paddock.host.conversations.attachments import NOT_OURS, UserAttachments
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import JSON, Content, Operations, operation
-from paddock.http_api.edge.reading import invalid, names_of, read_object, read_shape
 from paddock.http_api.edge.requests import absolute, read_body
-from paddock.http_api.edge.shapes import Answer, Body, Moment, Query, about, iso
-from paddock.http_api.streams.stream import in_pieces
-from paddock.rules.access.credentials import Credential, read_credential
-from paddock.rules.conversations.attachment_urls import PATH, Owner, of_query
-from paddock.rules.conversations.attachments import IMAGES, MAX_NAME_CHARS
+from paddock.http_api.edge.shapes import (
+    Answer,
+    Body,
+    Moment,
+    Query,
+    about,
+    invalid,
+    iso,
+    names_of,
+    read_object,
+    read_shape,
+)
+from paddock.http_api.streams.run_stream import in_pieces
+from paddock.rules.access.signatures import Credential, read_credential
+from paddock.rules.conversations.attachments import IMAGES, MAX_NAME_CHARS, PATH, Disposition, Owner, of_query
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import ArtifactRow
 
@@ -91,7 +100,7 @@ class UploadQuery(Query):
 
 class ContentQuery(Query):
     expires: Annotated[int, about("As given.", ge=0, example=1773677553)]
-    disposition: Annotated[Literal["inline", "attachment"], about("As given.")]
+    disposition: Annotated[Disposition, about("As given.")]
     key: Annotated[str, about("As given.", example="1a")]
     signature: Annotated[str, about("As given.", example="9f")]
 
@@ -192,7 +201,7 @@ class AttachmentsDoor(Operations):
     # --- within ------------------------------------------------------------------------------------------------------
 
     async def _still(self, written: str) -> Credential:
-        """Credential an address was handed out for. Raises UNAUTHORIZED when it does not count any more."""
+        """Return the credential an address was signed for. Raises UNAUTHORIZED if it is no longer valid."""
         credential = read_credential(written)
         if credential is None or not await self.auth.streams.counts(credential):
             raise HostError(ErrorCode.UNAUTHORIZED, NOT_OURS)

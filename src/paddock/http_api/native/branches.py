@@ -9,17 +9,18 @@ from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp
 
 from paddock.host.conversations.branches import Again, Branches
+from paddock.host.conversations.controls import Controls
 from paddock.host.conversations.exports import Exports
-from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.inbox import ThreadNames
 from paddock.host.people.principals import Principal
-from paddock.host.session.controls import Controls
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.errors import GUARDED
 from paddock.http_api.edge.operations import JSON, Content, Operations, operation
 from paddock.http_api.edge.requests import source_of
-from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about
-from paddock.http_api.native.sessions import ONE, ItemName, ThreadName
-from paddock.http_api.streams.stream import in_pieces
+from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, ItemName, Json, Moment, Query, ThreadName, about
+from paddock.http_api.native.history import Opinion
+from paddock.http_api.native.sessions import ONE
+from paddock.http_api.streams.run_stream import in_pieces
 from paddock.rules.run.input import MAX_RUN_ID, MAX_TEXT
 
 MAX_COMMENT = 2_000
@@ -61,13 +62,6 @@ class Regenerate(Body):
 class Feedback(Body):
     rating: Annotated[Literal["up", "down"] | None, about(must="be up or down, or null to take it back", example="up")]
     comment: Annotated[str, about(max_length=MAX_COMMENT, example="just right")] | None = None
-
-
-class Opinion(Answer):
-    """The opinion of a conversation's owner on an answer."""
-
-    rating: Literal["up", "down"]
-    comment: str
 
 
 class ExportedItem(Answer):
@@ -130,7 +124,7 @@ class BranchesDoor(Operations):
         run_id = body.run_id or str(uuid4())
         asked = Again(body.item_id, run_id, body.agent_id or None, text, source_of(request.scope))
         run = await self.branches.again(who, thread_id, asked)
-        return Accepted(run.task_id, run.thread_id, run.run_id, created=False)
+        return Accepted(run.run_id, run.session_id, run.client_run_id, created=False)
 
     @operation("PUT", f"{ONE}/messages/{{item}}/feedback", {204: "It is on record."}, errors=(404,))
     async def feedback(self, who: Principal, thread: ThreadName, item: ItemName, body: Feedback) -> None:

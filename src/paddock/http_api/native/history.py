@@ -1,7 +1,7 @@
-"""The conversation for people: `GET /history`, one day at a time, in the published shape."""
+"""History for people: a conversation day by day, and search with the place of each hit."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal, cast
@@ -11,15 +11,16 @@ from starlette.requests import Request
 
 from paddock.host.conversations.days import Day as FoundDay
 from paddock.host.conversations.days import Days
-from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.inbox import ThreadNames
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import Operations, operation
 from paddock.http_api.edge.requests import absolute
-from paddock.http_api.edge.shapes import Answer, Count, Day, Json, Moment, Query, about, seen
-from paddock.http_api.native.branches import Opinion
+from paddock.http_api.edge.shapes import Answer, Count, Day, Json, Moment, Query, about, iso, seen
 from paddock.ports.attachments import Attachments
 from paddock.rules.rows.rows import TranscriptRow, is_erased
+from paddock.rules.search.queries import MAX_QUERY, FoundThread, snippet, titled
+from paddock.rules.search.tokens import Phrase
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 AgentName = Callable[[str, str], str | None]
@@ -31,6 +32,13 @@ def _is_day(text: str) -> bool:
         return _DAY.fullmatch(text) is not None and bool(date.fromisoformat(text))
     except ValueError:
         return False
+
+
+class Opinion(Answer):
+    """The opinion of a conversation's owner on an answer."""
+
+    rating: Literal["up", "down"]
+    comment: str
 
 
 class HistoryFile(Answer):
@@ -112,7 +120,7 @@ class HistoryDoor(Operations):
         found = await self.days.day(who, thread_id, before)
         return HistoryDay(
             scope="history_day",
-            thread_id=found.thread_id,
+            thread_id=found.session_id,
             day=None if found.day is None else found.day.isoformat(),
             has_more=found.more,
             messages=[self._said(request, who, row, found) for row in found.items],
@@ -145,7 +153,7 @@ class HistoryDoor(Operations):
         return seen(SaidByUser, row, **own, erased=True if is_erased(row) else None)
 
     def _files(self, request: Request, principal: Principal, row: TranscriptRow) -> list[HistoryFile]:
-        """Attached files under fresh URLs; a file that is gone is left out."""
+        """Return attached files with fresh URLs; deleted files are left out."""
         if b'"binary"' not in row.content_json:
             return []
         whole: dict[str, Any] = msgspec.json.decode(row.content_json)
@@ -162,3 +170,51 @@ class HistoryDoor(Operations):
 
 def _metadata(row: TranscriptRow) -> Mapping[str, Any]:
     return msgspec.json.decode(row.metadata) if row.metadata else {}
+
+
+# --- where the words of a search stand --------------------------------------------------------------------------------
+
+
+SearchWords = Annotated[
+    str,
+    about(
+        "Only those of which the title, or one message, holds all these words. What stands together must be "
+        "found together; the last word may be the beginning of one, from three letters on.",
+        schema={"minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"},
+        example="oslo weath",
+    ),
+]
+
+
+class Piece(Answer):
+    """A stretch of text, and whether it is what was looked for."""
+
+    text: str
+    hit: bool
+
+
+class FoundMessage(Answer):
+    item_id: str
+    role: Literal["user", "assistant"]
+    timestamp: Moment
+    snippet: list[Piece]
+    agent_id: str | None = None
+
+
+class Found(Answer):
+    """Where the words of a search stand: in the title, in a message, or in both."""
+
+    title: list[Piece] | None = None
+    message: FoundMessage | None = None
+
+
+def found_in(one: FoundThread, phrases: Sequence[Phrase]) -> Found:
+    title = _pieces(one.summary.title or "", phrases) if titled(one.summary, phrases) else None
+    if (item := one.item) is None:
+        return Found(title)
+    role, by = cast("Literal['user', 'assistant']", item.role), item.agent_id or None
+    return Found(title, FoundMessage(item.item_id, role, iso(item.created_at), _pieces(item.content, phrases), by))
+
+
+def _pieces(text: str, phrases: Sequence[Phrase]) -> list[Piece]:
+    return [Piece(piece.text, piece.hit) for piece in snippet(text, phrases)]

@@ -12,8 +12,7 @@ from starlette.types import ASGIApp
 
 from paddock.host.automation.automations import Automations
 from paddock.host.conversations.client_history import ClientHistory
-from paddock.host.conversations.inbox import Inbox, NewRun
-from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.inbox import Inbox, NewRun, ThreadNames
 from paddock.host.people.principals import Principal
 from paddock.host.runs.lookup import RunsView
 from paddock.host.zones import is_time_zone
@@ -21,15 +20,14 @@ from paddock.http_api.ag_ui.event_types import FRAMES
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import JSON, Answered, Content, Operations, operation
 from paddock.http_api.edge.requests import local, read_body, source_of
-from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about, seen
-from paddock.http_api.streams.run_streams import RunStreams
+from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, LastEventId, Moment, Query, about, seen
+from paddock.http_api.streams.run_stream import RunStreams
 from paddock.ports.attachments import AttachmentRef, Attachments
 from paddock.rules.conversations.client_history import ClientMessage
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows.projection import STEERED_INTO
-from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow
-from paddock.rules.run.context import TriggerSource
-from paddock.rules.run.events import RunEvent
+from paddock.rules.log.payloads import RunEvent
+from paddock.rules.log.projection import STEERED_INTO
+from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow, RunStatus
 from paddock.rules.run.input import (
     MAX_BODY_BYTES,
     MAX_MESSAGES,
@@ -40,11 +38,12 @@ from paddock.rules.run.input import (
     Problem,
     RunInputReader,
     World,
-    body_hash,
     with_attachments,
 )
-from paddock.rules.schedule.automations import Job
+from paddock.rules.run.request_bodies import body_hash
+from paddock.rules.schedule.schedule import Job
 from paddock.rules.values import replace
+from paddock_sdk.protocol.run_context import TriggerSource
 
 RUNS = "/api/v1/agent/runs"
 ONE = f"{RUNS}/{{run}}"
@@ -206,7 +205,7 @@ class Run(Answer):
     task_id: str
     thread_id: str
     run_id: str
-    status: Annotated[Literal["queued", "running", "completed", "failed", "cancelled"], about(example="completed")]
+    status: Annotated[RunStatus, about(example="completed")]
     created_at: Moment
     agent_id: Annotated[str, about(example="echo")] | None = None
     code: str | None = None
@@ -224,9 +223,7 @@ class RunQuery(Query):
 
 class FollowQuery(RunQuery):
     after: Annotated[str, about("A cursor: the id of the last event the reader has.", example="1.7.1")] | None = None
-    last_event_id: (
-        Annotated[str, about("The same; it comes before `after`.", header="Last-Event-ID", example="1.7.1")] | None
-    ) = None
+    last_event_id: LastEventId | None = None
     dialect: (
         Annotated[Literal["1", "0"], about("1 for AG-UI 1.0, 0 for 0.x.", must="be 1 (AG-UI 1.0) or 0 (AG-UI 0.x)")]
         | None
@@ -266,10 +263,10 @@ class RunsDoor(Operations):
         asked = new if job is None else _of_a_job(new, job)
         complete = partial(self._completed, given, [local(request, url) for url in given.urls])
         run = await self.inbox.accept(asked, complete if given.urls or _answers(given.params) else None)
-        return Accepted(run.task_id, given.thread_as_sent, run.run_id, run.created)
+        return Accepted(run.run_id, given.thread_as_sent, run.client_run_id, run.created)
 
     async def _read(self, who: Principal, body: bytes) -> tuple[NativeInput, Job | None]:
-        """The request, and the job whose thread it is on when it asks for automation: only then it is looked up."""
+        """Read the request, and look up the job of its thread if it asks for automation."""
         reader, asked = RunInputReader(body), list[str]()
         given = reader.read(World(is_time_zone, lambda thread_id: bool(asked.append(thread_id))))
         found = await self.automations.of_thread(who, asked[0]) if asked and self.automations else None
@@ -282,15 +279,15 @@ class RunsDoor(Operations):
     async def _completed(self, given: NativeInput, urls: Sequence[str], new: NewRun, exists: bool) -> NewRun:
         """Add the files of the message and the answers to tool calls that wait for them; other answers reach the runner
         as they came. Asked once: a retry gets its answer although an address has expired since."""
-        answers = await self.history.answers(new.thread_id, _answers(new.params)) if exists else ()
-        files = [await self._file(new.principal, url, new.thread_id) for url in urls]
+        answers = await self.history.answers(new.session_id, _answers(new.params)) if exists else ()
+        files = [await self._file(new.principal, url, new.session_id) for url in urls]
         if not files:
             return replace(new, supplied=answers)
         return replace(
             new,
             message=with_attachments(given, [file.block() for file in files]).message,
             attachments=[file.artifact() for file in files],
-            rows=[*new.rows, *(file.attached(new.thread_id) for file in files)],
+            rows=[*new.rows, *(file.attached(new.session_id) for file in files)],
             supplied=answers,
         )
 
@@ -323,14 +320,14 @@ class RunsDoor(Operations):
         return Answered(run_seen(after), 200 if before.status in TERMINAL_STATUSES else 202)
 
     async def _stop(self, who: Principal, run: str, query: RunQuery) -> tuple[RunRow, RunRow]:
-        """The run before and after; to ask for it twice is to ask for it once."""
+        """Stop a run, and return it as it was before and after. Stopping twice changes nothing."""
         found = await self._find(who, run, query, self.runs.find_to_stop)
         return found, await self.inbox.cancel(found, who)
 
     async def _file(self, principal: Principal, url: str, thread_id: str) -> AttachmentRef:
-        """Look up the file behind a URL of the message. Nothing is fetched."""
+        """Look up the file of a URL in the message. Nothing is fetched."""
         found = await self.attachments.resolve(
-            url, workspace_id=principal.workspace_id, user_id=principal.user_id, thread_id=thread_id
+            url, workspace_id=principal.workspace_id, user_id=principal.user_id, session_id=thread_id
         )
         if found is None or not found.mime_type.startswith("image/"):
             raise HostError(ErrorCode.INVALID_ARGUMENT, NOT_SIGNED)
@@ -358,7 +355,7 @@ def _answers(params: Mapping[str, Any]) -> list[ClientMessage]:
 def _new_run(principal: Principal, given: NativeInput, agent_id: str | None, source: TriggerSource) -> NewRun:
     return NewRun(
         principal=principal,
-        thread_id=given.thread_id,
+        session_id=given.thread_id,
         client_run_id=given.run_id,
         body_hash=body_hash(given.document, agent_id),
         message=given.message,
@@ -370,7 +367,7 @@ def _new_run(principal: Principal, given: NativeInput, agent_id: str | None, sou
 
 
 def _of_a_job(new: NewRun, job: Job) -> NewRun:
-    """In automation the job says which tools and which context; what the client sends of that does not count."""
+    """Take context and tools from the job; those in the request are ignored."""
     params = {**new.params, "context": [dict(one) for one in job.context]}
     return replace(new, params=params, agent_id=new.agent_id or job.agent_id, event=RunEvent(tools=job.enabled_tools))
 

@@ -3,34 +3,47 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 import msgspec
 from starlette.requests import Request
 
-from paddock.host.conversations.inbox import Inbox, NewRun
-from paddock.host.conversations.thread_names import ThreadNames
+from paddock.host.conversations.controls import Controls
+from paddock.host.conversations.inbox import Inbox, NewRun, ThreadNames
 from paddock.host.keeping.deletion import Deletion
 from paddock.host.people.principals import Principal
-from paddock.host.session.controls import Controls
 from paddock.host.streams.tails import Tails
 from paddock.http_api.ag_ui.event_types import AgUiEvent
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import SSE, Answered, Content, Operations, operation
-from paddock.http_api.edge.reading import invalid
 from paddock.http_api.edge.requests import source_of
-from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about, accepted, iso, seen
-from paddock.http_api.streams.run_streams import signed_for
+from paddock.http_api.edge.shapes import (
+    Accepted,
+    Answer,
+    Body,
+    Count,
+    ItemName,
+    Json,
+    LastEventId,
+    Moment,
+    Query,
+    ThreadName,
+    about,
+    accepted,
+    invalid,
+    seen,
+)
+from paddock.http_api.native.history import Found, SearchWords, found_in
+from paddock.http_api.streams.run_stream import Cursor, parse_cursor, signed_for
 from paddock.http_api.streams.session_stream import SessionEvent, SessionStream
-from paddock.http_api.streams.stream import Cursor, parse_cursor
 from paddock.ports.attachments import Attachments
-from paddock.rules.conversations.naming import name_of
-from paddock.rules.rows.rows import SessionSummary
-from paddock.rules.run.input import body_hash
-from paddock.rules.search.thread_search import MAX_QUERY, FoundThread, FoundThreads, snippet, titled
+from paddock.rules.rows.rows import SessionSummary, session_name
+from paddock.rules.run.request_bodies import body_hash
+from paddock.rules.search.queries import FoundThreads
 from paddock.rules.search.tokens import Phrase
 from paddock.rules.session.bus import FROM_PEOPLE
+from paddock.rules.session.state import InflightStatus
 from paddock.rules.values import replace
 
 BASE = "/api/v1/agent/sessions"
@@ -43,35 +56,9 @@ ASKED = ("agent_id", "agentId")
 
 _encode = msgspec.json.Encoder().encode
 
-ThreadName = Annotated[
-    str, about("The thread: a UUID, or the caller's own name for it.", example="550e8400-e29b-41d4-a716-446655440000")
-]
-ItemName = Annotated[str, about("The id of the message.", example="0199a8c4-5b1e-7c3a-9d2f-0123456789ab.1")]
 Text = Annotated[str, about(must="be text")]
 RunName = Annotated[str, about(must="may have at most 128 characters", max_length=MAX_RUN_ID, example="run-002")]
 Title = Annotated[str, about(must="be text", schema={"maxLength": 200}, example="Weather")]
-
-
-class Piece(Answer):
-    """A stretch of text, and whether it is what was looked for."""
-
-    text: str
-    hit: bool
-
-
-class FoundMessage(Answer):
-    item_id: str
-    role: Literal["user", "assistant"]
-    timestamp: Moment
-    snippet: list[Piece]
-    agent_id: str | None = None
-
-
-class Found(Answer):
-    """Where the words of a search stand: in the title, in a message, or in both."""
-
-    title: list[Piece] | None = None
-    message: FoundMessage | None = None
 
 
 class SessionEntry(Answer):
@@ -101,7 +88,7 @@ class InflightTurn(Answer):
     trace_id: str
     requested_by: str
     target_agent_id: str
-    status: Literal["QUEUED", "ROUTING", "RUNNING"]
+    status: InflightStatus
     created_at: Moment
     last_output_at: Moment | None
     collected_output: str
@@ -138,18 +125,7 @@ class Session(SessionEntry, kw_only=True):
 
 
 class SessionsQuery(Query):
-    query: (
-        Annotated[
-            str,
-            about(
-                "Only those of which the title, or one message, holds all these words. What stands together must be "
-                "found together; the last word may be the beginning of one, from three letters on.",
-                schema={"minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"},
-                example="oslo weath",
-            ),
-        ]
-        | None
-    ) = None
+    query: SearchWords | None = None
     limit: Annotated[int, about("At most so many.", ge=1, le=MAX_LIST)] = 50
     before: Annotated[int, about("`next` of the page before.", ge=1, le=1 << 62, example=40)] | None = None
     archived: Annotated[bool, about("Only these.")] | None = None
@@ -209,9 +185,7 @@ class EventsQuery(Query):
         Annotated[str, about("A cursor; 0 is the very beginning. Without one the stream begins now.", example="1.7.1")]
         | None
     ) = None
-    last_event_id: (
-        Annotated[str, about("The same; it comes before `after`.", header="Last-Event-ID", example="1.7.1")] | None
-    ) = None
+    last_event_id: LastEventId | None = None
     format: Annotated[Literal["messages", "ag-ui"], about("messages, or ag-ui.")] = "messages"
 
 
@@ -306,8 +280,8 @@ class SessionsDoor(Operations):
         """Control a conversation"""
         thread_id = await self.names.find(who, thread)
         tx_id, turn_id = body.tx_id or body.tx_snake or None, body.turn_id or body.turn_snake or None
-        answer = await self.controls.control(who, thread_id, body.subtype, body.payload, tx_id=tx_id, turn_id=turn_id)
-        return ControlAnswer(answer.tx_id, [*answer.said], answer.note, answer.turn_id)
+        answer = await self.controls.control(who, thread_id, body.subtype, body.payload, tx_id=tx_id, run_id=turn_id)
+        return ControlAnswer(answer.tx_id, [*answer.said], answer.note, answer.run_id)
 
     @operation(
         "GET",
@@ -335,7 +309,7 @@ class SessionsDoor(Operations):
         )
 
     async def _start(self, given: str | None, thread_id: str) -> Cursor:
-        """After the cursor the reader has; from now on when it has none, from the very beginning for `0`."""
+        """Return where the stream starts: after the cursor, now without one, at the very beginning for `0`."""
         if not given:
             return Cursor("1", await self.controls.head(thread_id), -1)
         plain = given.isdecimal() and len(given) < 19
@@ -362,30 +336,18 @@ class SessionsDoor(Operations):
 def _summary(row: SessionSummary, found: Found | None = None) -> Json:
     same = ("archived", "closed", "items", "created_at", "updated_at", "automation_id")
     told = {name: getattr(row, name) for name in same}
-    return {**told, "thread_id": row.session_id, "title": name_of(row), "found": found}
+    return {**told, "thread_id": row.session_id, "title": session_name(row), "found": found}
 
 
 def _page_of_found(found: FoundThreads, phrases: Sequence[Phrase], limit: int) -> SessionList:
     more = found.threads[-1].summary.number if len(found.threads) == limit else None
-    shown = [seen(SessionEntry, one, **_summary(one.summary, _found(one, phrases))) for one in found.threads]
+    shown = [seen(SessionEntry, one, **_summary(one.summary, found_in(one, phrases))) for one in found.threads]
     return SessionList(shown, more, found.complete)
 
 
-def _found(one: FoundThread, phrases: Sequence[Phrase]) -> Found:
-    title = _pieces(one.summary.title or "", phrases) if titled(one.summary, phrases) else None
-    if (item := one.item) is None:
-        return Found(title)
-    role, by = cast("Literal['user', 'assistant']", item.role), item.agent_id or None
-    return Found(title, FoundMessage(item.item_id, role, iso(item.created_at), _pieces(item.content, phrases), by))
-
-
 def _as_sent(thread_id: str, thread: str) -> str:
-    """A thread's id as the caller spells it; a name of the caller's own is not one."""
+    """Return the thread's id as the caller spelled it. A name of the caller's own is replaced by the id."""
     return thread if thread.lower() == thread_id else thread_id
-
-
-def _pieces(text: str, phrases: Sequence[Phrase]) -> list[Piece]:
-    return [Piece(piece.text, piece.hit) for piece in snippet(text, phrases)]
 
 
 def _new_run(who: Principal, thread_id: str, body: SessionMessage, given: Json) -> NewRun:
@@ -396,7 +358,7 @@ def _new_run(who: Principal, thread_id: str, body: SessionMessage, given: Json) 
     payload = {"payload": body.payload} if isinstance(body.payload, dict) else {}
     return NewRun(
         principal=who,
-        thread_id=thread_id,
+        session_id=thread_id,
         client_run_id=run_id,
         body_hash=body_hash(dict(given), None),
         message={"id": f"msg-{run_id}", "role": "user", "content": text},
@@ -408,13 +370,13 @@ def _new_run(who: Principal, thread_id: str, body: SessionMessage, given: Json) 
 
 
 def _words(payload: Mapping[str, Any]) -> str:
-    """A choice made in a user interface, as words: its own text, or the choice itself."""
+    """Return the text of a choice made in a user interface, or the choice as JSON."""
     text = payload.get("text")
     return text if isinstance(text, str) and text else _encode(payload).decode()
 
 
 def _asked(given: Json, body: SessionMessage) -> str | None:
-    """The agent that a message asks for: in its own fields, in its payload, or in metadata of subtype MENTION."""
+    """Return the agent that a message names in its fields, its payload, or metadata of subtype MENTION."""
     metadata = body.metadata or {}
     asked = _named(given, MENTIONED + ASKED)
     asked |= _named(body.payload, MENTIONED) if isinstance(body.payload, dict) else set()

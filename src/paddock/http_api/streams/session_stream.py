@@ -8,18 +8,17 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, cast
 
-import anyio
 import msgspec
 import structlog
 from msgspec import UNSET, UnsetType
 from starlette.types import Receive, Scope, Send
 
-from paddock.host.session.ui_compilation import ACTIONS, HINTS
-from paddock.host.streams.open_streams import Place
+from paddock.host.runs.stored_results import ACTIONS, HINTS
+from paddock.host.streams.open_streams import OpenStream
 from paddock.host.streams.tails import Entry, Follower
-from paddock.http_api.ag_ui.events import SPOKEN_KINDS, Peer, SignedUrl, frames, is_personal, what_was_said
+from paddock.http_api.ag_ui.events import SPOKEN_KINDS, AgUiPeer, SignedUrl, frames, is_personal, what_was_said
 from paddock.http_api.ag_ui.outputs import Json, custom, mapping
-from paddock.http_api.streams.stream import HEADERS, KEEP_ALIVE, Cursor, cancel_when_gone, tell_why
+from paddock.http_api.streams.run_stream import HEADERS, KEEP_ALIVE, Cursor, while_read
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.log.chain import StoredFact
 from paddock.rules.session.facts import SYSTEM_SENDER
@@ -63,7 +62,7 @@ class SessionStream:
         start: Cursor,
         form: Format,
         *,
-        place: Place,
+        place: OpenStream,
         keep_alive: float,
         is_gone: Callable[[], Awaitable[bool]],
         signed_url: SignedUrl | None = None,
@@ -81,13 +80,7 @@ class SessionStream:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
-            async with anyio.create_task_group() as watched:
-                watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
-                self._place.when_over(watched.cancel_scope.cancel)
-                await self._stream(send)
-                watched.cancel_scope.cancel()
-            if self._place.over:
-                await tell_why(send, self._place.over)
+            await while_read(self._place, receive, send, self._stream)
         except* (HostError, StorageUnavailableError) as errors:
             # Returning with the body unfinished tells the client that it was cut; its cursor brings it back.
             reason = str(errors.exceptions[0])
@@ -97,7 +90,7 @@ class SessionStream:
             self._place.leave()
 
     async def _stream(self, send: Send) -> None:
-        """Until the conversation is deleted, which is the last thing it says."""
+        """Send events until the conversation is deleted, and then say so."""
         while True:
             entries = await self._follower.next(self._keep_alive)
             if not entries and (self._follower.gone or await self._was_deleted()):
@@ -108,14 +101,14 @@ class SessionStream:
                 await send({"type": "http.response.body", "body": said or KEEP_ALIVE, "more_body": True})
 
     async def _was_deleted(self) -> bool:
-        """Asked when nothing came for a while: the word of another host may have been lost."""
+        """Ask the store whether the conversation was deleted: the message of another host may have been lost."""
         try:
             return await self._is_gone()
         except StorageUnavailableError:
             return False
 
     def _deleted(self) -> bytes:
-        """It has no `id:`, because there is nothing to go on from."""
+        """Make the last event. It has no `id:`, because there is nothing to go on from."""
         if self._form == "ag-ui":
             told = custom(_name("EVENT:SESSION_DELETED"), {"sender": SYSTEM_SENDER, "payload": DELETED})
         else:
@@ -163,7 +156,7 @@ def as_message(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = 
 
 
 def _said(payload: Json, signed_url: SignedUrl | None) -> Json:
-    """A person's message with addresses of its files; None for an input that is no message."""
+    """Return a person's message with the addresses of its files; empty for an input that is no message."""
     message = what_was_said(payload)
     if not message:
         return {}
@@ -194,7 +187,7 @@ def _without_values(payload: Any, metadata: Mapping[str, Any]) -> tuple[Any, Map
 
 def as_ag_ui(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = None) -> list[bytes]:
     """Frames of a fact in AG-UI 1.0; a run is named by its taskId, and what has no word of its own is CUSTOM."""
-    peer = Peer("1", thread_id, fact.turn_id or "", "session", follows_all=True, signed_url=signed_url)
+    peer = AgUiPeer("1", thread_id, fact.turn_id or "", "session", follows_all=True, signed_url=signed_url)
     if fact.kind in SPOKEN_KINDS and fact.turn_id is not None:
         about = {"turnId": fact.turn_id, **_course(fact)}
         return [_of_turn(frame, about) for frame in frames(fact, peer)]
@@ -206,7 +199,7 @@ def as_ag_ui(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = No
 
 
 def _course(fact: StoredFact) -> Json:
-    """Tell which earlier input this one replaces; what followed that is left behind."""
+    """Return the earlier input that this one replaces, if any."""
     if not fact.kind.startswith("USER_INPUT") or fact.target != "SYSTEM":
         return {}
     replaces = mapping(mapping(fact.read_payload()).get("run")).get("replaces")
@@ -214,7 +207,7 @@ def _course(fact: StoredFact) -> Json:
 
 
 def _of_turn(frame: bytes, about: Json) -> bytes:
-    """Several runs share this stream, and few events of AG-UI say which one they belong to: `metadata` does."""
+    """Add the run to an event's `metadata`: several runs share this stream, and few events name theirs."""
     event, told = frame[: -len(b"}\n\n")], _encode(about)
     if event.endswith(CUT):  # it has one already
         return b"%b,%b}\n\n" % (event[: -len(b"}")], told[1:])

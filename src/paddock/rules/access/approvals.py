@@ -22,8 +22,8 @@ HANDOVER = "session.handover"
 """Asked for like an action, but a matter of the session: no platform does it and no approval is kept."""
 
 DECIDED, DONE = "decided", "done"
-Status = Literal["pending", "granted", "denied", "expired"]
-Decision = Literal["granted", "denied"]
+ApprovalStatus = Literal["pending", "granted", "denied", "expired"]
+ApprovalDecision = Literal["granted", "denied"]
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
@@ -35,13 +35,13 @@ class Approval(Value, frozen=True):
     decided: ApprovalStepRow | None = None
     done: ApprovalStepRow | None = None
 
-    def status(self, now: float) -> Status:
+    def status(self, now: float) -> ApprovalStatus:
         if self.decided is not None:
             return "granted" if self.decided.result == "granted" else "denied"
         return "pending" if now <= self.asked.expires_at else "expired"
 
     def outcome(self, now: float) -> str:
-        """One word for whoever asked: pending, denied, expired; then doing, done, failed or unknown."""
+        """Where the request stands: pending, denied, expired; then doing, done, failed or unknown."""
         status = self.status(now)
         if status != "granted":
             return status
@@ -62,7 +62,7 @@ def approval_for(
         approval_id=f"ap_{digest[:40]}",
         workspace_id=scope.workspace_id,
         user_id=scope.user_id,
-        session_id=scope.conversation_id,
+        session_id=scope.session_id,
         run_id=scope.run_id,
         agent_id=scope.agent_id,
         action=action,

@@ -19,8 +19,8 @@ class NewArtifact(Value, frozen=True):
     name: str | None = None
     claimed_mime: str | None = None
     user_id: str | None = None
-    conversation_id: str | None = None
-    thread_id: str | None = None
+    session_id: str | None = None
+    subthread_id: str | None = None
     run_id: str | None = None
     agent_id: str | None = None
     runner_id: str | None = None
@@ -39,8 +39,8 @@ def of_run(
         artifact_type=artifact_type,
         name=name,
         user_id=at.user_id,
-        conversation_id=at.conversation_id,
-        thread_id=at.subthread_id,
+        session_id=at.session_id,
+        subthread_id=at.subthread_id,
         run_id=at.run_id,
         agent_id=at.agent_id,
         runner_id=grant.runner_id,
@@ -65,7 +65,7 @@ def may_read(grant: Grant, row: ArtifactRow, now: float) -> bool:
 
 def _is_here(grant: Grant, row: ArtifactRow) -> bool:
     at = grant.scope
-    return (row.conversation_id, row.thread_id) == (at.conversation_id, at.subthread_id)
+    return (row.conversation_id, row.thread_id) == (at.session_id, at.subthread_id)
 
 
 def may_publish(grant: Grant, row: ArtifactRow, now: float) -> bool:

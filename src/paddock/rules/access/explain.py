@@ -179,8 +179,8 @@ def _within(told: Mapping[str, Any], looked: CallCheck, scope: str) -> tuple[str
     return "agent", Reason("within.missing", {**about, "granted": ", ".join(granted)})
 
 
-def _conversation(run: RunRow, told: Mapping[str, Any], conversation_id: str) -> tuple[str, Reason]:
-    if conversation_id == run.session_id:
+def _conversation(run: RunRow, told: Mapping[str, Any], session_id: str) -> tuple[str, Reason]:
+    if session_id == run.session_id:
         return "", Reason("conversation.own")
     if told.get("history_scope") == "workspace":
         return "", Reason("conversation.workspace")

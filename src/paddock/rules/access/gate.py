@@ -63,7 +63,7 @@ def why_not(grant: Grant, method: str) -> str:
 
 
 Measure = Literal["characters", "bytes", "bytes of JSON", "documents", "bytes at once"]
-Kind = Literal["models", "tools", "knowledge_bases"]
+ResourceKind = Literal["models", "tools", "knowledge_bases"]
 Within = Literal["state_scopes", "storage_areas", "platform_actions"]
 
 NO_BOUND: Final = 1 << 62
@@ -84,7 +84,7 @@ class CallCheck(Value, frozen=True):
 
     resource: str = ""
     """The field that names what is touched: on the audit row, and in the grant when `kind` is set."""
-    kind: Kind | None = None
+    kind: ResourceKind | None = None
     """Where in the grant that name must stand, with `operation` beside it."""
     operation: str = ""
     scope: str = ""
@@ -211,21 +211,12 @@ def check_resource(grant: Grant, looked: CallCheck, asked: Any) -> None:
     if looked.kind is None:
         return
     name = _field(asked, looked.resource)
-    granted = _granted(grant, looked.kind).get(name, frozenset[str]())
+    resources: Mapping[str, frozenset[str]] = getattr(grant, looked.kind)
+    granted = resources.get(name, frozenset[str]())
     if looked.operation not in granted:
         text = f"this run was not granted {looked.operation} on {name[:128]!r}"
         reason = f"granted on it: {', '.join(sorted(granted))}" if granted else "not a resource of this run"
         raise CallRefusedError(ErrorCode.UNAUTHORIZED, text, reason)
-
-
-def _granted(grant: Grant, kind: Kind) -> Mapping[str, frozenset[str]]:
-    match kind:
-        case "models":
-            return grant.models
-        case "tools":
-            return grant.tools
-        case "knowledge_bases":
-            return grant.knowledge_bases
 
 
 # --- 5: scope --------------------------------------------------------------------------------------------------------
@@ -241,7 +232,7 @@ def check_scope(grant: Grant, looked: CallCheck, asked: Any) -> None:
     if looked.within is None:
         return
     scope = _field(asked, looked.scope)
-    granted = _scopes(grant, looked.within)
+    granted: frozenset[str] = getattr(grant, looked.within)
     if scope not in granted:
         what = _WHAT[looked.within]
         text = (
@@ -250,22 +241,12 @@ def check_scope(grant: Grant, looked: CallCheck, asked: Any) -> None:
         raise CallRefusedError(ErrorCode.UNAUTHORIZED, text, f"a {what} outside the grant of the run")
 
 
-def _scopes(grant: Grant, within: Within) -> frozenset[str]:
-    match within:
-        case "state_scopes":
-            return grant.state_scopes
-        case "storage_areas":
-            return grant.storage_areas
-        case "platform_actions":
-            return grant.platform_actions
-
-
 def other_conversation(grant: Grant, looked: CallCheck, asked: Any) -> str | None:
     """Another conversation that the call names and that this run may name; whether it is one is not known here."""
     if not looked.conversation:
         return None
     named_one = _field(asked, looked.conversation)
-    if named_one is None or named_one == grant.scope.conversation_id:
+    if named_one is None or named_one == grant.scope.session_id:
         _check_subthread(grant, looked, asked)
         return None
     if grant.history_scope != "workspace":
@@ -293,13 +274,14 @@ def not_its_conversation(reason: str) -> CallRefusedError:
 
 def check_size(looked: CallCheck, asked: Any, method: str, size: int) -> None:
     if size > looked.call_bytes:
-        raise _too_large(f"a call of {method} may have at most {looked.call_bytes} bytes; this one has {size}")
+        text = f"a call of {method} may have at most {looked.call_bytes} bytes; this one has {size}"
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, text)
     for cap in looked.caps:
         value = _field(asked, cap.field)
         if value is not None and (amount := _amount(cap.measure, value)) > cap.most:
             instead = f"; {cap.instead}" if cap.instead else ""
             text = f"{cap.field} may have at most {cap.most} {cap.measure}; this one has {amount}{instead}"
-            raise _too_large(text)
+            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, text)
 
 
 def _amount(measure: Measure, value: Any) -> int:
@@ -312,10 +294,6 @@ def _amount(measure: Measure, value: Any) -> int:
             return value
         case "characters" | "documents":
             return len(value)
-
-
-def _too_large(text: str) -> HostError:
-    return HostError(ErrorCode.PAYLOAD_TOO_LARGE, text)
 
 
 def within_a_page(looked: CallCheck, asked: Any) -> Any:

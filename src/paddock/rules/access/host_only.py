@@ -1,4 +1,4 @@
-"""Settings that only whoever runs the host may make: those that name a program, a path of its machine or an address.
+"""Settings that only an operator may make: those that name a program, a path of the host's machine or an address.
 
 An administrator of a workspace makes agents over the API; a program they name would run as the host's user, and an
 address they name would be called from inside the host's network. Pure; addresses are looked up when they are called.

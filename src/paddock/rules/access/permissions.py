@@ -1,16 +1,17 @@
 """Permissions of one run: manifest, binding and scope cut down to a `Grant`, frozen when the run starts. Pure.
 
-The table below is the only place that says which permission opens which host call. A call that no permission opens
-cannot be granted, and a permission that opens nothing fails a test.
+Which permission opens which host call is said in the protocol's table of host calls. A permission that opens nothing
+fails a test.
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, get_args
 
 import msgspec
+from msgspec import field
 
 from paddock.rules.agents.resources import (
     ALL,
@@ -23,15 +24,13 @@ from paddock.rules.agents.resources import (
     operations_on,
     some,
 )
-from paddock.rules.people.model_usage import Payer
+from paddock.rules.people import Payer
 from paddock.rules.values import Value
-from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
+from paddock_sdk.protocol.host_calls import HOST_CALLS, METHODS
+from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions, ArtifactOperation, HistoryScope
 
-StateScope = Literal["conversation", "actor", "subject", "runner", "binding"]
-STATE_SCOPES: tuple[StateScope, ...] = ("conversation", "actor", "subject", "runner", "binding")
-
-STATE_ACTIONS = frozenset({"state.get", "state.set", "state.delete"})
-STORAGE_ACTIONS = frozenset({"storage.get", "storage.set", "storage.delete", "storage.list"})
+STATE_ACTIONS = frozenset(method for method in METHODS if method.startswith("state."))
+STORAGE_ACTIONS = frozenset(method for method in METHODS if method.startswith("storage."))
 STEERING_ACTIONS = frozenset({"steering.pull"})
 """Opened by the capability: it is the run's own input, so there is nothing to permit."""
 PLATFORM_ACTIONS = frozenset({"platform.request_action"})
@@ -39,24 +38,17 @@ PLATFORM_ACTIONS = frozenset({"platform.request_action"})
 ABOVE_CEILING = "paddock.above_ceiling"
 """Where a manifest's metadata say what it asked for and the plugin file did not allow."""
 
-OPENS: Mapping[tuple[str, str], frozenset[str]] = {
-    ("models", "invoke"): frozenset({"models.invoke"}),
-    ("models", "stream"): frozenset({"models.stream"}),
-    ("models", "rerank"): frozenset({"models.rerank"}),
-    ("tools", "detail"): frozenset({"tools.get_detail"}),
-    ("tools", "call"): frozenset({"tools.call"}),
-    ("knowledge_bases", "retrieve"): frozenset({"knowledge.retrieve"}),
-    ("history", "page"): frozenset({"history.page"}),
-    ("history", "search"): frozenset({"history.search"}),
-    ("events", "get"): frozenset({"events.get"}),
-    ("events", "page"): frozenset({"events.page"}),
-    ("artifacts", "metadata"): frozenset({"artifacts.metadata"}),
-    ("artifacts", "read"): frozenset({"artifacts.read_range", "artifacts.open_stream"}),
-    ("artifacts", "create"): frozenset({"artifacts.create"}),
-    ("storage", "plugin"): STATE_ACTIONS | STORAGE_ACTIONS,
-    ("storage", "workspace"): STATE_ACTIONS | STORAGE_ACTIONS,
-    ("storage", "binding"): STATE_ACTIONS | STORAGE_ACTIONS,
-}
+
+def _opens() -> dict[tuple[str, str], frozenset[str]]:
+    found: dict[tuple[str, str], frozenset[str]] = {}
+    for method, call in HOST_CALLS.items():
+        for permission in call.permissions:
+            found[permission] = found.get(permission, frozenset()) | {method}
+    return found
+
+
+OPENS: Mapping[tuple[str, str], frozenset[str]] = _opens()
+"""The host calls that each permission opens."""
 FILLS: Mapping[tuple[str, str], str] = {
     ("knowledge_bases", "list"): "resources.knowledge_bases",
     ("files", "config"): "resources.files",
@@ -67,6 +59,10 @@ GIVES: Mapping[tuple[str, str], str] = {("mcp", "use"): "mcp", ("working_directo
 """Permissions that give the run something around itself: the member of its grant that says so."""
 
 
+USUAL_SCOPES = ("conversation", "actor", "runner")
+"""The scopes of state that an agent has unless its owner says otherwise."""
+
+
 class BindingPolicy(Value, frozen=True):
     """Limits that an agent's owner sets for its runner; they only take away from what the runner asks for.
 
@@ -75,14 +71,14 @@ class BindingPolicy(Value, frozen=True):
     """
 
     history: bool = True
-    state_scopes: frozenset[str] = frozenset({"conversation", "actor", "runner"})
+    state_scopes: frozenset[str] = frozenset(USUAL_SCOPES)
     storage_areas: frozenset[str] = frozenset({"plugin"})
     models: Choice = ALL
     tools: Choice = READ_ONLY
     knowledge_bases: Choice = ALL
     event_log: bool = True
-    artifacts: frozenset[str] = frozenset({"metadata", "read", "create"})
-    history_scope: Literal["conversation", "workspace"] = "conversation"
+    artifacts: frozenset[str] = frozenset(get_args(ArtifactOperation))
+    history_scope: HistoryScope = "conversation"
     platform_actions: frozenset[str] = frozenset()
     """What it may ask the platform to do, once the user approves: nothing unless it is said."""
     files: tuple[OfferedFile, ...] = ()
@@ -92,13 +88,13 @@ class BindingPolicy(Value, frozen=True):
 
 
 class RunScope(Value, frozen=True):
-    """The run's workspace, user, agent and conversation."""
+    """The run's workspace, user, agent and session."""
 
     run_id: str
     workspace_id: str
     user_id: str
     agent_id: str
-    conversation_id: str
+    session_id: str = field(name="conversation_id")
     subthread_id: str | None = None
     """The platform's thread inside the conversation."""
     actor_type: str = "user"
@@ -112,41 +108,11 @@ class RunScope(Value, frozen=True):
 
     @property
     def payer(self) -> Payer:
-        return Payer(self.workspace_id, self.user_id, self.agent_id, self.run_id, self.conversation_id)
+        return Payer(self.workspace_id, self.user_id, self.agent_id, self.run_id, self.session_id)
 
 
 NO_RESOURCES: Operations = MappingProxyType({})
 NOTHING_REFUSED: Mapping[str, str] = MappingProxyType({})
-
-
-class Grant(Value, frozen=True):
-    """The proof a host call needs. Computed once per run, stored with it, dead with it."""
-
-    scope: RunScope
-    runner_id: str
-    actions: frozenset[str]
-    state_scopes: frozenset[str]
-    storage_areas: frozenset[str]
-    deadline_at: float
-    models: Operations = NO_RESOURCES
-    tools: Operations = NO_RESOURCES
-    knowledge_bases: Operations = NO_RESOURCES
-    files: frozenset[str] = frozenset()
-    """Artifacts that came with the agent's settings or its knowledge bases."""
-    history_scope: Literal["conversation", "workspace"] = "conversation"
-    platform_actions: frozenset[str] = frozenset()
-    refused: Mapping[str, str] = NOTHING_REFUSED
-    """Calls it was not granted, with the layer that said no; where none is named, the manifest did not ask."""
-    mcp: bool = False
-    """Whether it has an MCP endpoint of its own."""
-    working_directory: bool = False
-
-    def summary(self) -> dict[str, Any]:
-        """Return the grant as it is stored with the run, for later explanations."""
-        return _summary(self)
-
-
-_encode = msgspec.json.Encoder().encode
 
 
 class Allowance(Value, frozen=True):
@@ -160,24 +126,21 @@ class Allowance(Value, frozen=True):
     tools: Operations = NO_RESOURCES
     knowledge_bases: Operations = NO_RESOURCES
     files: frozenset[str] = frozenset()
-    history_scope: Literal["conversation", "workspace"] = "conversation"
+    """Artifacts that came with the agent's settings or its knowledge bases."""
+    history_scope: HistoryScope = "conversation"
     platform_actions: frozenset[str] = frozenset()
     refused: Mapping[str, str] = NOTHING_REFUSED
+    """Calls that are not granted, with the layer that said no; where none is named, the manifest did not ask."""
     mcp: bool = False
+    """Whether runs have an MCP endpoint of their own."""
     working_directory: bool = False
 
-    def summary(self) -> dict[str, Any]:
-        """Return what every run of the agent is granted, in the shape of `Grant.summary`."""
-        return _summary(self)
-
-    def for_run(self, scope: RunScope, *, deadline_at: float) -> Grant:
+    def for_run(self, scope: RunScope, *, deadline_at: float) -> "Grant":
         return Grant(
-            scope,
             self.runner_id,
             self.actions,
             self.state_scopes,
             self.storage_areas,
-            deadline_at,
             self.models,
             self.tools,
             self.knowledge_bases,
@@ -187,27 +150,39 @@ class Allowance(Value, frozen=True):
             self.refused,
             self.mcp,
             self.working_directory,
+            scope=scope,
+            deadline_at=deadline_at,
         )
 
+    def summary(self) -> dict[str, Any]:
+        """Return what is granted as it is stored with each run, for later explanations."""
+        told: dict[str, Any] = {
+            "actions": sorted(self.actions),
+            "state_scopes": sorted(self.state_scopes),
+            "storage_areas": sorted(self.storage_areas),
+        }
+        if self.history_scope != "conversation":
+            told["history_scope"] = self.history_scope
+        for name in ("mcp", "working_directory"):
+            if getattr(self, name):
+                told[name] = True
+        for name in ("files", "platform_actions"):
+            if getattr(self, name):
+                told[name] = sorted(getattr(self, name))
+        for name in ("models", "tools", "knowledge_bases"):
+            if resources := getattr(self, name):
+                told[name] = {each: sorted(operations) for each, operations in resources.items()}
+        return told | ({"refused": dict(self.refused)} if self.refused else {})
 
-def _summary(granted: "Grant | Allowance") -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "actions": sorted(granted.actions),
-        "state_scopes": sorted(granted.state_scopes),
-        "storage_areas": sorted(granted.storage_areas),
-    }
-    if granted.history_scope != "conversation":
-        told["history_scope"] = granted.history_scope
-    for name in ("mcp", "working_directory"):
-        if getattr(granted, name):
-            told[name] = True
-    for name in ("files", "platform_actions"):
-        if getattr(granted, name):
-            told[name] = sorted(getattr(granted, name))
-    for name in ("models", "tools", "knowledge_bases"):
-        if resources := getattr(granted, name):
-            told[name] = {each: sorted(operations) for each, operations in resources.items()}
-    return told | ({"refused": dict(granted.refused)} if granted.refused else {})
+
+class Grant(Allowance, frozen=True, kw_only=True):
+    """The proof a host call needs: an allowance, given to one run. Stored with the run, dead with it."""
+
+    scope: RunScope
+    deadline_at: float
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 def allowance(
@@ -255,9 +230,9 @@ def _closed(manifest: AgentRunnerManifest, policy: BindingPolicy) -> frozenset[s
         closed |= OPENS["history", "page"] | OPENS["history", "search"]
     if not policy.event_log:
         closed |= OPENS["events", "get"] | OPENS["events", "page"]
-    for literal in ("metadata", "read", "create"):
-        if literal not in policy.artifacts:
-            closed |= OPENS.get(("artifacts", literal), frozenset())
+    for operation in get_args(ArtifactOperation):
+        if operation not in policy.artifacts:
+            closed |= OPENS["artifacts", operation]
     return _unused(manifest).union(closed)
 
 
@@ -343,7 +318,7 @@ def state_key(scope: str, grant: Grant) -> str | None:
     at = grant.scope
     match scope:
         case "conversation":
-            identity = (("conversation_id", at.conversation_id), ("thread_id", at.subthread_id))
+            identity = (("conversation_id", at.session_id), ("thread_id", at.subthread_id))
         case "actor":
             identity = (("actor_type", at.actor_type), ("actor_id", at.actor_id or at.user_id))
         case "subject" if at.subject_id:
@@ -368,3 +343,27 @@ def _state_key(
         **dict(identity),
     }
     return f"{scope}:{sha256(_encode(whole)).hexdigest()}"
+
+
+UPLOADS = "upload:"
+
+
+def plugin_of(runner_id: str) -> str:
+    """author/name of a runner id `plugin:author/name/runner`."""
+    return runner_id.removeprefix("plugin:").rsplit("/", 1)[0]
+
+
+def area_key(area: str, grant: Grant) -> str | None:
+    """Per workspace, and within it: one for each plugin, one for all, one for each agent. None for no known area."""
+    at = grant.scope
+    owners: Mapping[str, str] = {"plugin": plugin_of(grant.runner_id), "workspace": "", "binding": at.agent_id}
+    owner = owners.get(area)
+    if owner is None:
+        return None
+    whole = {"version": 1, "area": area, "workspace_id": at.workspace_id, "owner": owner}
+    return f"{area}:{sha256(_encode(whole)).hexdigest()}"
+
+
+def upload_area(area: str, grant: Grant) -> str:
+    """Return the area where the parts of a value wait until it is whole; each run has its own."""
+    return f"{UPLOADS}{grant.scope.run_id}:{area}"

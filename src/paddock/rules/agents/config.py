@@ -20,7 +20,7 @@ MAX_UNKNOWN = 20
 MAX_NAME = 64
 
 Form = Sequence[DynamicFormItemSchema]
-Place = tuple[str | int, ...]
+SettingPath = tuple[str | int, ...]
 
 
 class Reference(Value, frozen=True):
@@ -43,7 +43,7 @@ def reference(value: object, *, in_password: bool = False) -> Reference | None:
     return Reference("env", name) if kind == "env" else Reference("file", name) if kind == "file" else None
 
 
-def references(config: object, passwords: frozenset[str]) -> Iterator[tuple[Place, Reference]]:
+def references(config: object, passwords: frozenset[str]) -> Iterator[tuple[SettingPath, Reference]]:
     """Every reference in the settings, with its place."""
     for place, value in leaves(config):
         found = reference(value, in_password=bool(place) and place[0] in passwords)
@@ -51,7 +51,7 @@ def references(config: object, passwords: frozenset[str]) -> Iterator[tuple[Plac
             yield place, found
 
 
-def leaves(value: object, place: Place = ()) -> Iterator[tuple[Place, object]]:
+def leaves(value: object, place: SettingPath = ()) -> Iterator[tuple[SettingPath, object]]:
     if len(place) > MAX_DEPTH:
         return
     if isinstance(value, Mapping):
@@ -64,7 +64,7 @@ def leaves(value: object, place: Place = ()) -> Iterator[tuple[Place, object]]:
         yield place, value
 
 
-def secret_places(defined: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+def secret_places(defined: Mapping[str, Any]) -> Iterator[tuple[SettingPath, str]]:
     """Every text of an agent's definition that is not kept in the clear: its settings but for those every agent can
     have, whatever its runner calls a secret today, and the headers its MCP servers are sent."""
     for place, value in leaves(defined):
@@ -74,7 +74,7 @@ def secret_places(defined: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
             yield place, value
 
 
-def with_values(value: object, found: Mapping[Place, str], place: Place = ()) -> Any:
+def with_values(value: object, found: Mapping[SettingPath, str], place: SettingPath = ()) -> Any:
     """A copy with the values at some places replaced."""
     if place in found:
         return found[place]
@@ -86,7 +86,7 @@ def with_values(value: object, found: Mapping[Place, str], place: Place = ()) ->
     return value
 
 
-def drop(value: Any, place: Place) -> None:
+def drop(value: Any, place: SettingPath) -> None:
     """Take the value at a place out of settings that nobody else holds; in a list the others keep their places."""
     for step in place[:-1]:
         value = value[step]

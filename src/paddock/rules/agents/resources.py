@@ -1,12 +1,14 @@
 """Models, tools, knowledge bases and files: what there is in a workspace, and what of it an agent's runs get. Pure.
 
 Four layers cut it down: what the host has, what the runner's manifest asks for (already under the ceiling of its plugin
-file), what the agent's owner allows, and which operations the host can do. Empty operations mean none.
+file), what the agent's owner allows, and which operations the host can do. Empty operations mean none. Which agent
+answers an event is decided here as well, by the same patterns.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import Value
 
 Operations = Mapping[str, frozenset[str]]
@@ -65,6 +67,31 @@ class Offered(Value, frozen=True):
 NOTHING_OFFERED = Offered()
 
 
+class AgentExtras(Value, frozen=True):
+    """Settings of an agent besides policy and config that its runs see."""
+
+    skills: tuple[Mapping[str, Any], ...] = ()
+    mcp: tuple[Mapping[str, Any], ...] = ()
+    frontend_tools: bool | None = None
+    """Whether the client's own tools are shown; None leaves it to the door."""
+    locale: str | None = None
+    time_zone: str | None = None
+    """What counts when nobody says otherwise."""
+    cancel_on_disconnect: bool = False
+    """Whether a run is stopped when the client that asked for it, by the AG-UI door, goes away."""
+    isolation: str | None = None
+    """How far its runs are kept apart at least."""
+    working_directory: str | None = None
+    """Where its runs work; None: in one of their conversation."""
+    public_only: bool = False
+    """Whether addresses in its settings came over the API and must lead to the public internet."""
+    readable: tuple[str, ...] = ()
+    """What its runs may read from L1 up, besides what they need to run at all."""
+
+
+NO_EXTRAS = AgentExtras()
+
+
 def place_of_model(name: str, price: float | None, default: str) -> tuple[bool, bool, float, str]:
     """Sort key for offered models: the default one, then the cheaper before the dearer, then those without a price.
 
@@ -79,12 +106,12 @@ def operations_on(name: str, choice: Choice, asked: frozenset[str], *, read_only
         return asked if choice == "all" or read_only else frozenset()
     allowed: set[str] = set()
     for pattern, operations in choice.items():
-        if matches(pattern, name):
+        if fits_pattern(pattern, name):
             allowed |= asked if operations is None else asked & operations
     return frozenset(allowed)
 
 
-def matches(pattern: str, name: str) -> bool:
+def fits_pattern(pattern: str, name: str) -> bool:
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
@@ -97,7 +124,7 @@ def not_offered(kind: str, choice: Choice, names: Iterable[str]) -> list[str]:
     if isinstance(choice, str):
         return []
     there = list(names)
-    missing = [pattern for pattern in choice if not any(matches(pattern, name) for name in there)]
+    missing = [pattern for pattern in choice if not any(fits_pattern(pattern, name) for name in there)]
     return [f"{kind}: {name!r} is not offered here{_server_of(name)}" for name in missing]
 
 
@@ -191,3 +218,33 @@ def _frontend_tool(tool: Any) -> dict[str, Any] | None:
         "operations": [],
         "parameters": parameters if isinstance(parameters, dict) else {},
     }
+
+
+# --- which agent answers an event ------------------------------------------------------------------------------------
+
+
+Rules = Mapping[str, Sequence[str]]
+"""Agent to the event types it answers; a type may end in `*`."""
+
+
+def answers(patterns: Sequence[str], event_type: str) -> bool:
+    return any(fits_pattern(pattern, event_type) for pattern in patterns)
+
+
+def answering(event_type: str, rules: Rules, addressed: str | None = None) -> str:
+    """The one agent that answers. Raises HostError with a sentence that says which rules to change.
+
+    An event may be addressed to an agent; then it is that one's, if it answers such events at all.
+    """
+    if addressed is not None:
+        if not answers(rules.get(addressed, ()), event_type):
+            text = f"agent {addressed!r} does not answer {event_type}; add it to its events"
+            raise HostError(ErrorCode.INVALID_ARGUMENT, text)
+        return addressed
+    found = sorted(agent_id for agent_id, patterns in rules.items() if answers(patterns, event_type))
+    if not found:
+        raise HostError(ErrorCode.NOT_FOUND, f"no agent answers {event_type}; add it to the events of one")
+    if len(found) > 1:
+        text = f"{len(found)} agents answer {event_type} ({', '.join(found)}); leave it to exactly one of them"
+        raise HostError(ErrorCode.CONFLICT, text)
+    return found[0]

@@ -128,6 +128,10 @@ def tool_name(server: str, tool: str) -> str | None:
 PLATFORM_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 
 
+KnownAction = Literal["message.edit", "message.recall", "reaction.add"]
+TextUnit = Literal["characters", "bytes", "utf16"]
+
+
 class PlatformSpec(BaseModel):
     """One platform. Secrets may be env:NAME or file:PATH; one that begins with whsec_ is base64."""
 
@@ -147,15 +151,13 @@ class PlatformSpec(BaseModel):
     max_message_size: int | None = Field(
         default=None, ge=100, le=10_000_000, description="How long one message may be; longer answers are split."
     )
-    size_in: Literal["characters", "bytes", "utf16"] = Field(
+    size_in: TextUnit = Field(
         default="characters", description="What it counts: code points, bytes of UTF-8, or units of UTF-16."
     )
     interactions: bool = Field(
         default=False, description="Whether it can show a question with choices and hand back which one was taken."
     )
-    actions: list[Literal["message.edit", "message.recall", "reaction.add"]] = Field(
-        default=[], description="What it can be asked to do."
-    )
+    actions: list[KnownAction] = Field(default=[], description="What it can be asked to do.")
 
 
 def platform_name_problem(name: str) -> str | None:

@@ -1,1 +1,5 @@
-"""Conversations as clients see them: their copy of the history, names, attachments."""
+"""Sessions as clients see them: their copy of the history compared with ours, and the limits and signed addresses of
+attached files.
+
+Files and transcripts themselves are kept by `storage/`.
+"""

@@ -3,7 +3,7 @@
 Clients of some doors send everything said so far with every message. What we know counts as we know it; what is new is
 found by the names of messages. A client that leaves out a question it once showed has taken another course from there;
 one that merely did not see an answer (its connection was lost) has not, and the answer stays. So does a question that
-came another way, for no client of this kind ever asked it: whoever leaves it out is behind.
+came another way, for no client of this kind ever asked it: one that leaves it out is behind.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +18,6 @@ Unseen = Literal["keep", "leave"]
 """What a client says of questions that it does not show: they stay, or they are left behind."""
 RESULT = ":result"
 """What follows the name of a tool call in the name of its answer."""
-SUPPLIED = "CLIENT_SUPPLIED"
-"""The event under which something is on record that a client brought along. The host adds it; no session decides it."""
 
 
 class Media(Value, frozen=True):

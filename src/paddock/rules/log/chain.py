@@ -8,15 +8,17 @@ attacker. Pure: no clock, no storage, no chance.
 """
 
 import hmac
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.session.facts import Fact
-from paddock.rules.values import Value
+from paddock.rules.session.evolve import fold
+from paddock.rules.session.facts import Event, Fact, Target
+from paddock.rules.session.state import SessionState
+from paddock.rules.values import Value, replace
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -36,6 +38,9 @@ DELTA = "AGENT_OUTPUT:CHUNK"
 """A piece of a message still being written, as the log names it."""
 ANCHOR = "EVENT:LOG_TRIMMED"
 """The fact that says up to which number a log was trimmed, and the digest of the last fact that went."""
+
+SUPPLIED = "CLIENT_SUPPLIED"
+"""The event under which something is on record that a client brought along. The host adds it; no session decides it."""
 
 
 class Head(Value, frozen=True):
@@ -204,3 +209,88 @@ def check_version(expected: str | None, value: bytes | None, key: str) -> None:
         return
     text = f"the value of {key[:64]!r} has changed since it was read; read it again and decide anew"
     raise HostError(ErrorCode.CONFLICT, text, retryable=True, details={"version": version_of(value)})
+
+
+def restore(state: SessionState, facts: Iterable[StoredFact]) -> SessionState:
+    """The state after these facts, which are in order of number."""
+    return fold(state, map(recalled, facts))
+
+
+def recalled(stored: StoredFact) -> Fact:
+    """A recorded fact as it was when it was decided."""
+    event, _, subtype = stored.kind.partition(":")
+    return Fact(
+        Event(event),
+        subtype,
+        Target(stored.target),
+        stored.sender,
+        stored.target_id,
+        stored.turn_id,
+        stored.trace_id,
+        stored.tx_id,
+        stored.read_payload(),
+        stored.read_metadata(),
+        stored.time,
+    )
+
+
+# --- logs written before digests were salted ------------------------------------------------------------------------
+
+
+Chance = Callable[[int], bytes]
+_encode = msgspec.json.encode
+
+
+class Resalting:
+    """The facts of one log, salted one after the other; its new ends are known when all went through."""
+
+    def __init__(self, head: Head, trimmed: Head, chance: Chance) -> None:
+        self._old_head, self._old_trimmed, self._chance = head, trimmed, chance
+        self.trimmed = Head(trimmed.seq, chance(DIGEST_BYTES) if trimmed.digest else NO_BYTES)
+        self._old_link: bytes = trimmed.digest
+        self._link: bytes = self.trimmed.digest
+        self._turns: set[str] = set()
+        self._erased: dict[str | None, float] = {}
+
+    @property
+    def head(self) -> Head:
+        is_whole = self._old_link == self._old_head.digest
+        return Head(self._old_head.seq, self._link if is_whole else self._chance(DIGEST_BYTES))
+
+    def facts(self, facts: Iterable[StoredFact]) -> Iterator[StoredFact]:
+        """Take all facts in order of number; yield those that changed. Deltas have no part in it."""
+        for fact in facts:
+            if fact.turn_id is not None:
+                self._turns.add(fact.turn_id)
+            if fact.is_delta:
+                continue
+            if fact.payload.startswith(ERASED):
+                self._erased.setdefault(fact.turn_id, fact.time)
+            new = replace(fact, payload=self._salted(self._payload(fact)), metadata=self._salted(fact.metadata))
+            new = replace(new, payload_digest=digest_of(new.payload))
+            held = follows(fact, self._old_link)
+            new = replace(new, digest=link_of(new, self._link) if held else self._chance(DIGEST_BYTES))
+            self._old_link, self._link = fact.digest, new.digest
+            yield new
+
+    def body_hash(self, kept: bytes, run_id: str, created_at: float) -> bytes:
+        """Return what is kept of a request from now on. To be asked after the facts."""
+        forgotten = self.trimmed.seq > 0 and run_id not in self._turns
+        touched = run_id in self._erased or created_at >= min(self._erased.values(), default=float("inf"))
+        return ERASED_DIGEST if forgotten or touched else salted(kept, self._chance(SALT_BYTES))
+
+    def _payload(self, fact: StoredFact) -> bytes:
+        """An anchor names the digest that the chain goes on from, which is another now."""
+        if fact.kind != ANCHOR or fact.payload.startswith(ERASED):
+            return fact.payload
+        told: dict[str, Any] = fact.read_payload() or {}
+        is_of = (told.get("through"), told.get("digest")) == (self._old_trimmed.seq, self._old_trimmed.digest.hex())
+        digest = self.trimmed.digest if is_of else self._chance(DIGEST_BYTES)
+        return _encode({**told, "digest": digest.hex()})
+
+    def _salted(self, stored: bytes) -> bytes:
+        if not stored:
+            return stored
+        if stored.startswith(ERASED):
+            return ERASED + self._chance(DIGEST_BYTES) + bare(stored)
+        return SALTED + self._chance(SALT_BYTES) + stored

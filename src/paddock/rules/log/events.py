@@ -1,26 +1,95 @@
-"""Facts of the log as events for a runner. Pure.
+"""Facts of the log as events for a runner, and the cursors and ids by which runners name places in it. Pure.
 
 Told are inputs and whatever else a platform or a schedule reported, what agents said and did, who took over from whom,
 how runs ended and who joined or left; and, beside the log, the host's calls of tools and what was to be delivered to a
-platform. Kept back are the machinery (acks, queues, dispatches with their grants, pieces
-of messages) and the values of state, which belong to one agent alone.
+platform. Kept back are the machinery (acks, queues, dispatches with their grants, pieces of messages) and the values of
+state, which belong to one agent alone.
+
+A cursor says which conversation and which of its threads it is of, and a check goes with it: one of elsewhere, or one
+that nobody was given, names no place. It opens nothing that a run may not read anyhow, so nothing in it is secret.
 """
 
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
 
 from paddock.rules.access.permissions import RunScope
 from paddock.rules.log.chain import ERASED, StoredFact
-from paddock.rules.log.places import Place
+from paddock.rules.log.payloads import (
+    CONTINUED,
+    HANDOVER,
+    MESSAGE,
+    RunEvent,
+    actor_of,
+    as_object,
+    from_payload,
+    subject_of,
+    text_of,
+)
 from paddock.rules.rows.calls import PlacedCall
 from paddock.rules.rows.deliveries import PARTS, DeliveryRow
-from paddock.rules.run.events import CONTINUED, HANDOVER, MESSAGE, RunEvent, actor_of, from_payload, subject_of
-from paddock.rules.run.outputs import KNOWN_TYPES, as_object, text_of
+from paddock.rules.rows.rows import View
 from paddock.rules.values import Value, nothing, replace
 from paddock_sdk.protocol.history import AgentEventRecord
+from paddock_sdk.protocol.results import KNOWN_RESULTS
+
+# --- cursors ---------------------------------------------------------------------------------------------------------
+
+
+CHECK_BYTES = 6
+MAX_CURSOR = 128
+MAX_SEQ, MAX_NUMBER = 1 << 52, 1 << 62
+ALL_SUBTHREADS = "*"
+
+
+class Place(Value, frozen=True):
+    """Before the fact of this number; or, of what happened after it and has no number, before one of these."""
+
+    seq: int
+    as_of: int | None = None
+    """What a page that begins here shows is as it was when this fact was recorded."""
+    after: int = 0
+    """0 for the fact itself; else which kind of thing that follows it."""
+    number: int = 0
+    """Which of that kind."""
+
+
+def cursor_of(place: Place, session_id: str, view: View) -> str:
+    numbers = (place.seq, place.as_of or 0, place.after, place.number)
+    body = ".".join(f"{number:x}" for number in numbers).encode()
+    return urlsafe_b64encode(_check(body, session_id, view) + body).decode().rstrip("=")
+
+
+def place_of(cursor: str, session_id: str, view: View) -> Place | None:
+    """The place a cursor names in this part of a conversation; None when it was never given out for it."""
+    if len(cursor) > MAX_CURSOR or not cursor.isascii():
+        return None
+    try:
+        whole = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        check, body = whole[:CHECK_BYTES], whole[CHECK_BYTES:]
+        numbers = [int(number, 16) for number in body.decode("ascii").split(".")]
+    except ValueError:
+        return None
+    if check != _check(body, session_id, view) or len(numbers) != 4:
+        return None
+    if max(numbers) > MAX_NUMBER or numbers[0] > MAX_SEQ:
+        return None
+    seq, as_of, after, number = numbers
+    return Place(seq, as_of or None, after, number)
+
+
+def _check(body: bytes, session_id: str, view: View) -> bytes:
+    of = ALL_SUBTHREADS if view.all_subthreads else f"={view.subthread_id}" if view.subthread_id is not None else ""
+    where = f"{session_id}\0{of}\0".encode(errors="surrogatepass")
+    return blake2b(where + body, digest_size=CHECK_BYTES, person=b"paddock cursor").digest()
+
+
+# --- events ----------------------------------------------------------------------------------------------------------
+
 
 INLINE_BYTES = 8192
 """Data up to this rides along in `metadata.data`; more is behind `raw_ref`. A page of 100 then fits a frame."""
@@ -54,7 +123,7 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
 KINDS: Final = tuple(EVENT_TYPES)
 
 TOOL_CALLED, DELIVERY_MADE = "tool.called", "delivery.made"
-HOST_EVENTS: Final = {*EVENT_TYPES.values(), *KNOWN_TYPES, CONTINUED, TOOL_CALLED, DELIVERY_MADE} - {"", MESSAGE}
+HOST_EVENTS: Final = {*EVENT_TYPES.values(), *KNOWN_RESULTS, CONTINUED, TOOL_CALLED, DELIVERY_MADE} - {"", MESSAGE}
 """Events that only the host makes: what it did, what agents said, what became of runs and sessions."""
 CALL, DELIVERY, RAW = "call.", "delivery.", "raw_"
 """How the ids of events begin that are beside the log, after their session; and how references to data begin."""
@@ -65,7 +134,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _encode = msgspec.json.Encoder().encode
 
 
-class Told(Value, frozen=True):
+class EventContent(Value, frozen=True):
     """One fact as an event: its type, who did it, what it is about, what it is in one line, and its data."""
 
     event_type: str
@@ -81,7 +150,7 @@ class Told(Value, frozen=True):
     """The event as its door took it in."""
 
 
-class Happened(Value, frozen=True):
+class PlacedEvent(Value, frozen=True):
     """One event of a conversation, wherever it is on record, and where it stands there."""
 
     event_id: str
@@ -90,7 +159,7 @@ class Happened(Value, frozen=True):
     seq: int
     run_id: str | None
     time: float
-    told: Told
+    told: EventContent
     erased: bool = False
 
     @property
@@ -136,17 +205,17 @@ def event_of_raw(ref: str) -> str | None:
     return ref[len(RAW) :] if ref.startswith(RAW) else None
 
 
-def of_fact(fact: StoredFact, session_id: str) -> Happened | None:
+def of_fact(fact: StoredFact, session_id: str) -> PlacedEvent | None:
     """A fact as an event, or None when it is none of a runner's business."""
     event = told(fact)
     if event is None:
         return None
     erased = fact.payload.startswith(ERASED)
     event_id = event_id_of(session_id, fact.seq)
-    return Happened(event_id, Place(fact.position), fact.seq, fact.turn_id, fact.time, event, erased)
+    return PlacedEvent(event_id, Place(fact.position), fact.seq, fact.turn_id, fact.time, event, erased)
 
 
-def of_call(call: PlacedCall, agent_id: str) -> Happened:
+def of_call(call: PlacedCall, agent_id: str) -> PlacedEvent:
     """A call of a tool by the host. What was given to it and what came back is told to the agent that made the call."""
     row = call.row
     data: dict[str, Any] = {
@@ -160,7 +229,7 @@ def of_call(call: PlacedCall, agent_id: str) -> Happened:
     if row.agent_id == agent_id and not erased:
         data |= {"parameters": msgspec.Raw(row.parameters), "artifact_id": row.artifact_id}
         data["result"] = msgspec.Raw(row.result) if row.result else None
-    event = Told(
+    event = EventContent(
         TOOL_CALLED,
         "host",
         row.tool_name,
@@ -169,12 +238,12 @@ def of_call(call: PlacedCall, agent_id: str) -> Happened:
         {"subject_type": "tool", "subject_id": row.tool_name},
     )
     event_id = f"{row.session_id}.{CALL}{row.call_id}"
-    return Happened(
+    return PlacedEvent(
         event_id, Place(call.after, None, CALLS, call.number), call.after, row.run_id, row.started_at, event, erased
     )
 
 
-def of_delivery(row: DeliveryRow) -> Happened:
+def of_delivery(row: DeliveryRow) -> PlacedEvent:
     """Something to be delivered to a platform, and what became of it. What it says is the event that it is about."""
     seq = row.number // PARTS
     body = as_object(msgspec.json.decode(row.body))
@@ -186,7 +255,7 @@ def of_delivery(row: DeliveryRow) -> Happened:
         "parts": body.get("parts"),
         "ended_at": row.ended_at,
     }
-    event = Told(
+    event = EventContent(
         DELIVERY_MADE,
         "host",
         None,
@@ -196,10 +265,10 @@ def of_delivery(row: DeliveryRow) -> Happened:
         source_event_type=str(body.get("type")),
     )
     event_id = f"{row.session_id}.{DELIVERY}{row.delivery_id}"
-    return Happened(event_id, Place(seq, None, DELIVERIES, row.number), seq, row.run_id, row.created_at, event)
+    return PlacedEvent(event_id, Place(seq, None, DELIVERIES, row.number), seq, row.run_id, row.created_at, event)
 
 
-def told(fact: StoredFact) -> Told | None:
+def told(fact: StoredFact) -> EventContent | None:
     """A fact as an event, or None when it is none of a runner's business."""
     name = EVENT_TYPES.get(fact.kind)
     if name is None or (fact.target == "AGENT" and fact.kind != HANDED_OVER):
@@ -213,7 +282,7 @@ def told(fact: StoredFact) -> Told | None:
         payload = handover_data(payload)
     data = as_object(payload.get("data")) if "type" in payload else payload
     summary = data.get("message") if name == "run.failed" else data.get("reason") if name == HANDOVER else None
-    return Told(name, "system", summary if isinstance(summary, str) else None, data, _sender(fact))
+    return EventContent(name, "system", summary if isinstance(summary, str) else None, data, _sender(fact))
 
 
 def _sender(fact: StoredFact) -> Mapping[str, Any]:
@@ -231,11 +300,11 @@ def handover_data(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _input(payload: Mapping[str, Any]) -> Told:
+def _input(payload: Mapping[str, Any]) -> EventContent:
     about, message = as_object(payload.get("run")), as_object(payload.get("message"))
     event, text = from_payload(about) or RunEvent(), payload.get("text")
     source = str(about.get("source") or "api")
-    return Told(
+    return EventContent(
         event.event_type,
         source,
         text if isinstance(text, str) else None,
@@ -253,7 +322,7 @@ def input_data(event: RunEvent, message: Mapping[str, Any]) -> Mapping[str, Any]
     return {"message": message, **event.data} if message else event.data
 
 
-def _output(payload: Mapping[str, object]) -> Told:
+def _output(payload: Mapping[str, object]) -> EventContent:
     name, data = str(payload.get("type") or "message.completed"), as_object(payload.get("data"))
     match name:
         case "message.completed":
@@ -265,14 +334,14 @@ def _output(payload: Mapping[str, object]) -> Told:
             summary = data["key"]
         case _:
             summary = data.get("name") or data.get("action")
-    return Told(name, "runner", summary if isinstance(summary, str) else None, data)
+    return EventContent(name, "runner", summary if isinstance(summary, str) else None, data)
 
 
-def raw_bytes(event: Told) -> bytes:
+def raw_bytes(event: EventContent) -> bytes:
     return _encode(event.data)
 
 
-def record(happened: Happened, at: RunScope, cursor: str) -> AgentEventRecord:
+def record(happened: PlacedEvent, at: RunScope, cursor: str) -> AgentEventRecord:
     """The event as a run gets it: never a large payload, always where to read one."""
     event = happened.told
     raw = raw_bytes(event)
@@ -292,7 +361,7 @@ def record(happened: Happened, at: RunScope, cursor: str) -> AgentEventRecord:
         source_event_type=event.source_event_type,
         bot_id=actor.get("actor_id") if actor.get("actor_type") == "agent" else None,
         workspace_id=at.workspace_id,
-        conversation_id=at.conversation_id,
+        conversation_id=at.session_id,
         thread_id=at.subthread_id if happened.run_id else None,
         actor_type=actor.get("actor_type"),
         actor_id=actor.get("actor_id"),

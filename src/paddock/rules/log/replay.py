@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from paddock.rules.log.chain import NO_BYTES, StoredFact
-from paddock.rules.run.outputs import a_delta, text_of
+from paddock.rules.log.payloads import a_delta, text_of
 
 _encode = msgspec.json.Encoder().encode
 

@@ -1,1 +1,4 @@
-"""Chat platforms: which agent answers an event, how questions and long answers are put, when to deliver again."""
+"""Chat platforms: how questions and long answers are put to them, and when a delivery is tried again.
+
+Requests are signed by `access/signatures.py` and sent by `host/platforms/`.
+"""

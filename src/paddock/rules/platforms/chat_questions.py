@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.open_calls import approvals_in, questions_in
-from paddock.rules.run.outputs import as_object
+from paddock.rules.log.payloads import as_object
+from paddock.rules.run.results import approvals_in, questions_in
 from paddock.rules.values import Value, nothing
 
 SUBMITTED = "interaction.submitted"

@@ -1,19 +1,19 @@
 """Deliveries to a platform: the rows that follow from a run's facts, long texts split, and when to retry. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, cast
 from unicodedata import combining
 
 import msgspec
 
+from paddock.rules.agents.specs import TextUnit
+from paddock.rules.log.payloads import as_object
 from paddock.rules.platforms.chat_questions import host_words, interactions
 from paddock.rules.rows.deliveries import PARTS, DeliveryRow
 from paddock.rules.rows.rows import Row, RunRow, TranscriptRow
 from paddock.rules.run.context import RunInput
-from paddock.rules.run.outputs import as_object
 from paddock.rules.session.facts import Fact
 
-Unit = Literal["characters", "bytes", "utf16"]
 _JOINED = frozenset({"\u200d", "\ufe0e", "\ufe0f", "\u20e3"})
 """What never begins a part: it belongs to the character before it."""
 _CUTS = ("\n\n", "\n", "。", ". ", "! ", "? ", " ")
@@ -23,14 +23,14 @@ _LEAST = 0.5
 _MARKS = 30
 """So far back a character that belongs together is looked for; what is longer is a heap of accents, and is cut."""
 
-_SIZES: Mapping[Unit, Callable[[str], int]] = {
+_SIZES: Mapping[TextUnit, Callable[[str], int]] = {
     "characters": len,
     "bytes": lambda text: len(text.encode("utf-8", "surrogatepass")),
     "utf16": lambda text: len(text.encode("utf-16-le", "surrogatepass")) // 2,
 }
 
 
-def split(text: str, limit: int | None, unit: Unit = "characters", *, most: int | None = None) -> list[str]:
+def split(text: str, limit: int | None, unit: TextUnit = "characters", *, most: int | None = None) -> list[str]:
     """The parts of a text, each within the limit, in order; one when it fits. An empty text has one empty part.
 
     With `most` there are no more parts than that, and all that is left is the last one, however long.
@@ -93,7 +93,7 @@ NO_ANSWER = frozenset({"failed", "cancelled"})
 _encode = msgspec.json.Encoder().encode
 
 
-def follows(
+def deliveries_after(
     given: RunInput, rows: Sequence[Row], workspace_id: str, now: float, fact: Fact | None = None
 ) -> list[DeliveryRow]:
     """Return the deliveries that follow from a fact and its rows: finished messages, questions a run leaves to a
@@ -139,8 +139,8 @@ def _messages(item: TranscriptRow, delivery: Mapping[str, Any], workspace_id: st
 
 
 def _parts(words: str, delivery: Mapping[str, Any]) -> list[str]:
-    limit, unit = delivery.get("max_message_size"), cast("Unit", _capabilities(delivery).get("size_in", "characters"))
-    return split(words, limit, unit, most=PARTS - 1)
+    unit = cast("TextUnit", _capabilities(delivery).get("size_in", "characters"))
+    return split(words, delivery.get("max_message_size"), unit, most=PARTS - 1)
 
 
 def _questions(run: RunRow, delivery: Mapping[str, Any], end: Mapping[str, Any], now: float) -> Sequence[DeliveryRow]:

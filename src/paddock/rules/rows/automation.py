@@ -28,7 +28,7 @@ class TickRow(Value, frozen=True):
     """The outcome of one tick of a job; written once, and the job goes on to `next_at` in the same commit.
 
     It is written with the run it led to, so that neither is there without the other. A second one of the same tick is
-    a conflict, whoever writes it.
+    a conflict.
     """
 
     job_id: str

@@ -78,7 +78,7 @@ class ApprovalRow(Value, frozen=True):
 
 
 class ApprovalStepRow(Value, frozen=True):
-    """One step of an approval, `decided` or `done`; written once, by whoever comes first: `token` tells who. A
+    """One step of an approval, `decided` or `done`; written once, by the first writer, which `token` names. A
     second one is a conflict, and what was to be written with it is not written."""
 
     approval_id: str

@@ -1,4 +1,4 @@
-"""Rows that delete or erase."""
+"""Rows that take something away: they delete, erase, or give what one user has to another of the same workspace."""
 
 from paddock.rules.values import Value
 
@@ -13,7 +13,7 @@ class SessionGone(Value, frozen=True):
     buried_at: float | None = None
     """When somebody deleted it: its id is not used again. None when its time was over, which nobody asked for."""
     epoch: int | None = None
-    """The claim of whoever forgets it. It is a conflict when somebody has gone on with it since; None: whatever was."""
+    """The claim under which it is forgotten: a conflict when somebody has gone on with it since. None: no check."""
 
 
 class LogTrimmed(Value, frozen=True):
@@ -60,3 +60,47 @@ class RequestsErased(Value, frozen=True):
 
 
 Forgetting = SessionGone | LogTrimmed | FactErased | ItemErased | CallsErased | RequestsErased
+
+
+# --- to another user -------------------------------------------------------------------------------------------------
+
+
+MOVED_ON = "somebody went on with this conversation while it was being handed over; it stays where it was"
+
+
+class SessionMoved(Value, frozen=True):
+    """A conversation belongs to another user, with its runs, files, names and the automation that talks in it.
+
+    It is a conflict when it is not `from_user`'s any more, or when somebody went on with it since it was claimed under
+    `epoch`.
+    """
+
+    session_id: str
+    workspace_id: str
+    from_user: str
+    to_user: str
+    epoch: int
+
+
+class SessionSettled(Value, frozen=True):
+    """A conversation was moved: the index it is found by forgets it, and any host may go on with it."""
+
+    session_id: str
+
+
+class StateMoved(Value, frozen=True):
+    """Move what runners keep about a user to another key. Values that are there already stay."""
+
+    old_key: str
+    new_key: str
+
+
+class OwnershipMoved(Value, frozen=True):
+    """Give a user's automations, calendar, files, time zone and language to another user."""
+
+    workspace_id: str
+    from_user: str
+    to_user: str
+
+
+Moving = SessionMoved | SessionSettled | StateMoved | OwnershipMoved

@@ -1,16 +1,19 @@
 """The rows that follow from facts: what `projection.py` computes and every storage plug writes beside them."""
 
+from typing import Literal, get_args
+
 import msgspec
 
 from paddock.rules.rows.automation import AboutCalendars, AboutJobs
 from paddock.rules.rows.calls import Calls, ModelUsageRow
 from paddock.rules.rows.deliveries import AboutPlatforms
-from paddock.rules.rows.forgetting import Forgetting
-from paddock.rules.rows.taking_over import Moving
+from paddock.rules.rows.forgetting import Forgetting, Moving
 from paddock.rules.values import Value
 
-RUN_STATUSES = ("queued", "running", "completed", "failed", "cancelled")
-TERMINAL_STATUSES = frozenset({"completed", "failed", "cancelled"})
+RunEnd = Literal["completed", "failed", "cancelled"]
+RunStatus = Literal["queued", "running", RunEnd]
+RUN_STATUSES: tuple[str, ...] = get_args(RunStatus)
+TERMINAL_STATUSES = frozenset(get_args(RunEnd))
 
 
 class RunRow(Value, frozen=True):
@@ -55,11 +58,6 @@ class TranscriptRow(Value, frozen=True):
     created_at: float
     metadata: bytes
     subthread_id: str | None = None
-
-    @property
-    def stored_bytes(self) -> int:
-        """Bytes it takes in the store."""
-        return len(self.content.encode()) + len(self.content_json) + len(self.metadata)
 
 
 class View(Value, frozen=True):
@@ -322,6 +320,27 @@ class SessionSummary(Value, frozen=True):
     begins: str | None = None
     automation_id: str | None = None
     """The job that talks in it."""
+
+
+WORDS_CHARS = 60
+READ_CHARS = 4_000
+"""Of a message, for its beginning."""
+
+
+def session_name(session: SessionSummary) -> str | None:
+    """None while nothing was said in it."""
+    return session.title or shortened(session.begins or "") or None
+
+
+def shortened(text: str) -> str:
+    """The beginning of a message on one line, cut between words where there are any; whom it calls is left out."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text[:READ_CHARS]).split())
+    called, _, rest = line.partition(" ")
+    line = rest if called.startswith("@") and rest else line
+    if len(line) <= WORDS_CHARS:
+        return line
+    whole, _, _ = line[:WORDS_CHARS].rpartition(" ")
+    return (whole if len(whole) > WORDS_CHARS // 2 else line[: WORDS_CHARS - 1]) + "…"
 
 
 AboutSessions = KeptMemberRow | TransactionRow | SessionDetailsRow | Forgetting

@@ -5,13 +5,16 @@ The part that is the same for every run of an agent is computed once; history is
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Literal, cast
+from typing import Any, cast, get_args
 
 import msgspec
 
-from paddock.rules.access.permissions import Allowance, Grant
+from paddock.rules.access.permissions import Allowance, Grant, RunScope
+from paddock.rules.agents.config import masked_servers
 from paddock.rules.agents.resources import (
+    NO_EXTRAS,
     NOTHING_OFFERED,
+    AgentExtras,
     Offered,
     OfferedFile,
     base_resources,
@@ -20,45 +23,18 @@ from paddock.rules.agents.resources import (
     model_resources,
     tool_resources,
 )
-from paddock.rules.log.events import SUMMARY_CHARS, raw_ref_of
-from paddock.rules.log.places import Place, cursor_of
+from paddock.rules.log.events import SUMMARY_CHARS, Place, cursor_of, event_id_of, raw_ref_of
+from paddock.rules.log.payloads import MESSAGE, RunEvent, actor_of, is_large, subject_of
 from paddock.rules.rows.rows import View
-from paddock.rules.run.events import MESSAGE, RunEvent, actor_of, is_large, subject_of
-from paddock.rules.schedule.time_zones import LAST_RESORT, device_zone
+from paddock.rules.schedule.time_zones import LAST_RESORT
 from paddock.rules.session.routing import SIGNS, without_mention
 from paddock.rules.values import Value, nothing, replace
-from paddock_sdk.protocol.manifest import AgentRunnerManifest
-
-HOST_NAME = "paddock"
-TriggerSource = Literal["platform", "webui", "api", "scheduler", "system", "host_adapter"]
+from paddock_sdk.protocol.manifest import AgentRunnerManifest, StorageArea
+from paddock_sdk.protocol.run_context import CONTEXT_API_CALLS, HOST_NAME, TriggerSource
+from paddock_sdk.protocol.version import PROTOCOL_VERSION
 
 SUMMARY_KEYS = 50
 _canonical = msgspec.json.Encoder(order="deterministic").encode
-
-
-class AgentExtras(Value, frozen=True):
-    """Settings of an agent besides policy and config that its runs see."""
-
-    skills: tuple[Mapping[str, Any], ...] = ()
-    mcp: tuple[Mapping[str, Any], ...] = ()
-    frontend_tools: bool | None = None
-    """Whether the client's own tools are shown; None leaves it to the door."""
-    locale: str | None = None
-    time_zone: str | None = None
-    """What counts when nobody says otherwise."""
-    cancel_on_disconnect: bool = False
-    """Whether a run is stopped when the client that asked for it, by the AG-UI door, goes away."""
-    isolation: str | None = None
-    """How far its runs are kept apart at least."""
-    working_directory: str | None = None
-    """Where its runs work; None: in one of their conversation."""
-    public_only: bool = False
-    """Whether addresses in its settings came over the API and must lead to the public internet."""
-    readable: tuple[str, ...] = ()
-    """What its runs may read from L1 up, besides what they need to run at all."""
-
-
-NO_EXTRAS = AgentExtras()
 
 
 class ResolvedAgent(Value, frozen=True):
@@ -126,16 +102,14 @@ def resolved_agent(
     files: Iterable[OfferedFile] = (),
     extras: AgentExtras = NO_EXTRAS,
 ) -> ResolvedAgent:
-    apis = _available_apis(allowance.actions)
+    apis = {name: method in allowance.actions for name, method in CONTEXT_API_CALLS.items()}
     resources: dict[str, Any] = {
         "models": model_resources(there, allowance.models),
         "tools": tool_resources(there, allowance.tools),
         "knowledge_bases": base_resources(there, allowance.knowledge_bases),
         "files": file_resources(files),
         "storage": {
-            "plugin_storage": "plugin" in allowance.storage_areas and apis["storage"],
-            "workspace_storage": "workspace" in allowance.storage_areas and apis["storage"],
-            "binding_storage": "binding" in allowance.storage_areas and apis["storage"],
+            f"{area}_storage": area in allowance.storage_areas and apis["storage"] for area in get_args(StorageArea)
         },
         "platform_capabilities": {"actions": sorted(allowance.platform_actions)} if allowance.platform_actions else {},
         "skills": list(extras.skills),
@@ -186,23 +160,10 @@ def static_ref(name: str, value: object) -> dict[str, str]:
     return {"ref": f"{HOST_NAME}:{name}", "version": digest[:12], "hash": f"sha256:{digest}"}
 
 
-def _available_apis(actions: frozenset[str]) -> dict[str, bool]:
-    return {
-        "history_page": "history.page" in actions,
-        "history_search": "history.search" in actions,
-        "event_get": "events.get" in actions,
-        "event_page": "events.page" in actions,
-        "artifact_metadata": "artifacts.metadata" in actions,
-        "artifact_read": "artifacts.read_range" in actions,
-        "state": "state.get" in actions,
-        "storage": "storage.get" in actions,
-    }
-
-
 def session_key(grant: Grant) -> str:
     """Opaque and stable per workspace, agent, runner, conversation and thread: what a runtime keys its cache with."""
     at = grant.scope
-    whole = (at.workspace_id, at.agent_id, grant.runner_id, at.conversation_id, at.subthread_id)
+    whole = (at.workspace_id, at.agent_id, grant.runner_id, at.session_id, at.subthread_id)
     return sha256(_canonical(whole)).hexdigest()[:32]
 
 
@@ -217,45 +178,16 @@ def run_context(
 ) -> dict[str, Any]:
     """Put one run's context together."""
     at, given = grant.scope, addressed_to(given, grant.scope.agent_id)
-    event = given.event
-    stamp = int(given.at if event is None or event.event_time is None else event.event_time)
-    event_type = MESSAGE if event is None else event.event_type
     resources, refs = _for_this_run(part, given)
-    contents = _contents(given)
-    inline = bool(contents or given.attachments)
-    begun = given.begun_seq or given.seq
     context: dict[str, Any] = {
         "run_id": at.run_id,
-        "trigger": {"type": event_type, "source": given.source, "timestamp": stamp},
-        "event": {
-            "event_id": f"{at.conversation_id}.{given.seq}",
-            "event_type": event_type,
-            "event_time": stamp,
-            "source": given.source,
-            "data": {} if event is None else event.data,
-        },
-        "conversation": {
-            "conversation_id": at.conversation_id,
-            "bot_id": at.agent_id,
-            "workspace_id": at.workspace_id,
-        },
-        "actor": actor_of(event, at.user_id, given.source),
-        "input": {"text": given.text, "contents": contents, "attachments": list(given.attachments)},
-        "delivery": {"surface": given.source, "supports_streaming": True},
+        **_happened(at, given),
         "resources": resources,
-        "context": {
-            "conversation_id": at.conversation_id,
-            "latest_cursor": cursor_of(Place(begun, begun), at.conversation_id, View(at.subthread_id)),
-            "event_seq": given.seq if given.newest_event is None else given.newest_event,
-            "transcript_seq": given.seq if given.newest_item is None else given.newest_item or None,
-            "has_history_before": given.earlier_history,
-            "inline_policy": {"mode": "current_event" if inline else "none", "delivered_count": int(inline)},
-            "available_apis": part.available_apis,
-        },
+        "context": _access(part, at, given),
         "state": state.values,
         "runtime": {
             "host": HOST_NAME,
-            "protocol_version": "1",
+            "protocol_version": PROTOCOL_VERSION,
             "trace_id": trace_id,
             "deadline_at": grant.deadline_at,
             "timezone": _time_zone(part, given),
@@ -264,18 +196,61 @@ def run_context(
         },
         "config": part.config,
     }
-    if (subject := subject_of(event, given.message)) is not None:
-        context["subject"] = subject
     if locale := given.locale or part.extras.locale:
         context["runtime"]["locale"] = locale
     if part.extras.public_only:
         context["runtime"]["reach"] = "public"
-    if event is not None:
-        _tell_more(context, event)
-        _without_large_data(context["event"], event, raw_ref_of(at.conversation_id, given.seq))
     if given.params:
         context["adapter"] = {"extra": {"params": given.params}}
     return context
+
+
+def _happened(at: RunScope, given: RunInput) -> dict[str, Any]:
+    """The parts of a context about the event: what it is, where, by whom, about what, and where an answer goes."""
+    event = given.event
+    event_type = MESSAGE if event is None else event.event_type
+    stamp = int(given.at if event is None or event.event_time is None else event.event_time)
+    told: dict[str, Any] = {
+        "trigger": {"type": event_type, "source": given.source, "timestamp": stamp},
+        "event": {
+            "event_id": event_id_of(at.session_id, given.seq),
+            "event_type": event_type,
+            "event_time": stamp,
+            "source": given.source,
+            "data": {} if event is None else event.data,
+        },
+        "conversation": {
+            "conversation_id": at.session_id,
+            "bot_id": at.agent_id,
+            "workspace_id": at.workspace_id,
+        },
+        "actor": actor_of(event, at.user_id, given.source),
+        "input": {"text": given.text, "contents": _contents(given), "attachments": list(given.attachments)},
+        "delivery": {"surface": given.source, "supports_streaming": True},
+    }
+    if (subject := subject_of(event, given.message)) is not None:
+        told["subject"] = subject
+    if event is not None:
+        _tell_more(told, event)
+        _without_large_data(told["event"], event, raw_ref_of(at.session_id, given.seq))
+    return told
+
+
+def _access(part: ResolvedAgent, at: RunScope, given: RunInput) -> dict[str, Any]:
+    """The part of a context about what came along, what did not, and where to read on."""
+    begun = given.begun_seq or given.seq
+    inline = bool(given.attachments or _contents(given))
+    access = {
+        "conversation_id": at.session_id,
+        "latest_cursor": cursor_of(Place(begun, begun), at.session_id, View(at.subthread_id)),
+        "event_seq": given.seq if given.newest_event is None else given.newest_event,
+        "transcript_seq": given.seq if given.newest_item is None else given.newest_item or None,
+        "has_history_before": given.earlier_history,
+        "inline_policy": {"mode": "current_event" if inline else "none", "delivered_count": int(inline)},
+        "available_apis": part.available_apis,
+    }
+    subthread_id = given.event.subthread_id if given.event is not None else None
+    return access if subthread_id is None else {**access, "thread_id": subthread_id}
 
 
 def _host_says(grant: Grant, state: StateShown, host_version: str) -> dict[str, Any]:
@@ -299,19 +274,19 @@ def _without_large_data(event: dict[str, Any], given: RunEvent, raw_ref: str) ->
     }
 
 
-def _tell_more(context: dict[str, Any], event: RunEvent) -> None:
-    if not context["input"]["text"]:
-        del context["input"]["text"]
+def _tell_more(told: dict[str, Any], event: RunEvent) -> None:
+    if not told["input"]["text"]:
+        del told["input"]["text"]
     for name in ("source_event_type", "raw_ref"):
         if (value := getattr(event, name)) is not None:
-            context["event"][name] = value
+            told["event"][name] = value
     for name in ("launcher_type", "launcher_id"):
         if (value := getattr(event, name)) is not None:
-            context["conversation"][name] = value
+            told["conversation"][name] = value
     if event.subthread_id is not None:
-        context["conversation"]["thread_id"] = context["context"]["thread_id"] = event.subthread_id
+        told["conversation"]["thread_id"] = event.subthread_id
     if event.delivery is not None:
-        context["delivery"] = {**context["delivery"], **event.delivery}
+        told["delivery"] = {**told["delivery"], **event.delivery}
 
 
 def addressed_to(given: RunInput, agent_id: str) -> RunInput:
@@ -363,3 +338,35 @@ def unseen_tools(part: ResolvedAgent, given: RunInput) -> list[str]:
     if "tools" not in given.params or not shows_frontend_tools(part, given):
         return []
     return frontend_tools(given.params["tools"], part.allowance.tools)[1]
+
+
+def device_zone(params: Mapping[str, Any]) -> str | None:
+    """The zone of the client's device, as its request said; the door has checked it."""
+    props = params.get("forwardedProps")
+    client_time = cast("dict[str, Any]", props).get("client_time") if isinstance(props, dict) else None
+    device = cast("dict[str, Any]", client_time).get("device_timezone") if isinstance(client_time, dict) else None
+    return device if isinstance(device, str) else None
+
+
+ONLY_OF_A_RUN = ("run_id", "config", "state")
+"""Left out of a rehearsal: settings may hold secrets, and the others exist only with a run."""
+
+
+def rehearsed(
+    part: ResolvedAgent, grant: Grant, event_type: str, text: str, *, at: float, host_version: str
+) -> Mapping[str, Any]:
+    """The context of a run in a new conversation; nobody has said anything before."""
+    message = {"id": "", "role": "user", "content": text}
+    given = RunInput(
+        text=text,
+        message=message,
+        params={},
+        source="api",
+        seq=1,
+        at=at,
+        earlier_history=False,
+        event=None if event_type == MESSAGE else RunEvent(event_type),
+    )
+    context = run_context(part, grant, given, trace_id="", state=NO_STATE, host_version=host_version)
+    context["resources"] = {**context["resources"], "mcp": masked_servers(context["resources"]["mcp"])}
+    return {name: value for name, value in context.items() if name not in ONLY_OF_A_RUN}

@@ -9,47 +9,22 @@ Whether a URL is ours is the last rule of the table and asked by the door, becau
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any, cast
 
-import msgspec
-
-from paddock.rules.conversations.attachment_urls import PATH as ATTACHMENTS
-from paddock.rules.conversations.attachment_urls import without_signatures
 from paddock.rules.errors import ErrorCode
-from paddock.rules.run.input_shapes import (
-    CONTEXT,
-    TOOL,
-    InvalidInputError,
-    is_missing,
-    nested_too_deep,
-    pick,
-    read_list,
-    read_message,
-    require,
-    snake,
-)
-from paddock.rules.schedule.time_zones import PARTS, Part
-
-_TOKEN = re.compile(rb'"(?:[^"\\\r\n]++|\\[^\r\n])*+(")?|[,\[{]')
-_BEFORE_VALUE = frozenset({b",", b"[", b"{"})
+from paddock.rules.run.input_shapes import CONTEXT, TOOL, is_missing, pick, read_list, read_message, snake
+from paddock.rules.run.request_bodies import InvalidInputError, Json, decode_object, is_uuid, require
+from paddock.rules.schedule.time_zones import CLIENT_TIME_PARTS, ClientTimePart
 
 MAX_BODY_BYTES = 262_144
 MAX_RUN_ID = 128
 MAX_MESSAGES = 200
 MAX_TEXT = 10_000
 MAX_ATTACHMENTS = 3
-MAX_DEPTH = 64
 TOO_LARGE = "RunAgentInput payload exceeds size limit"
-COMPRESSED = "is compressed with gzip, which is not read here: send plain JSON, without Content-Encoding"
 NOT_SIGNED = "binary content url is not a valid signed URL"
 
-Json = dict[str, Any]
-_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _IMAGE = re.compile(r"image/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII | re.IGNORECASE)
-_GZIP = b"\x1f\x8b"
-_ADDRESS = ATTACHMENTS.encode()
-_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,76 +94,6 @@ def with_attachments(given: NativeInput, blocks: Sequence[Mapping[str, Any]]) ->
     kept = [{**block, **next(found)} if block["type"] == "binary" else block for block in content]
     cleaned = [{key: value for key, value in block.items() if key != "url"} for block in kept]
     return replace(given, message={**given.message, "content": cleaned}, urls=())
-
-
-def decode_object(body: bytes, name: str) -> Json:
-    """The body as a JSON object of bounded depth. Raises InvalidInputError."""
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{name} {why_no_json(body, error)}") from error
-    except RecursionError as error:
-        raise InvalidInputError(f"{name} is nested deeper than {MAX_DEPTH} levels") from error
-    if not isinstance(value, dict):
-        raise InvalidInputError(f"{name} must be a JSON object")
-    document = cast("Json", value)
-    if nested_too_deep(body, document, MAX_DEPTH):
-        raise InvalidInputError(f"{name} is nested deeper than {MAX_DEPTH} levels")
-    return document
-
-
-def holds_more_values(body: bytes, most: int) -> bool:
-    """Return true if a JSON body has more than `most` values, counted before any is made. Not exact for invalid JSON.
-
-    Making, keeping and sending on a value takes far longer than a letter of text, so both are bounded.
-    """
-    at_most = body.count(b",") + body.count(b"[") + body.count(b"{")
-    return at_most > most and JsonValues(most).feed(body)
-
-
-class JsonValues:
-    """Counts the values of JSON that comes in pieces. A text ends with its line at the latest, as JSON has it."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._values = 0
-        self._open_text = b""
-        """How a text begins whose end has not come: its quote, and a backslash that waits for what it stands before."""
-
-    def begin_anew(self) -> None:
-        self._values, self._open_text = 0, b""
-
-    def feed(self, piece: bytes) -> bool:
-        """Count the values in one more piece; return true once there are more than the most."""
-        given, self._open_text = self._open_text + piece, b""
-        for found in _TOKEN.finditer(given):  # commas in texts are no values
-            if found[0] in _BEFORE_VALUE:
-                self._values += 1
-                if self._values > self._most:
-                    return True
-            elif found[1] is None and found.end() >= len(given) - 1:
-                self._open_text = b'"' + given[found.end() :]
-        return False
-
-
-def why_no_json(body: bytes, error: Exception) -> str:
-    """Tell what is wrong with a body that cannot be read; a compressed one is named."""
-    return COMPRESSED if body.startswith(_GZIP) else f"is not valid JSON: {error}"
-
-
-def body_hash(document: Mapping[str, Any], agent_id: str | None) -> bytes:
-    """Equal for requests that ask the same (see `canonical`); the agent asked for counts."""
-    return sha256(canonical((document, agent_id))).digest()
-
-
-def canonical(asked: object) -> bytes:
-    """Encode a request so that spacing, the order of keys and the signatures in addresses of files do not count."""
-    encoded = _encode_sorted(asked)
-    return _encode_sorted(without_signatures(msgspec.json.decode(encoded))) if _ADDRESS in encoded else encoded
-
-
-def is_uuid(text: str) -> bool:
-    return _UUID.fullmatch(text) is not None
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
@@ -334,7 +239,7 @@ def _few_attachments(draft: _Draft, _: World) -> bool:
     return len(list(draft.attachments())) <= MAX_ATTACHMENTS
 
 
-def _client_time(part: Part) -> "Holds":
+def _client_time(part: ClientTimePart) -> "Holds":
     def holds(draft: _Draft, world: World) -> bool:
         given = draft.forwarded_props.get("client_time")
         return given is None or part.holds(given.get(part.name), world.is_time_zone)
@@ -380,7 +285,7 @@ RULES: tuple[InputRule, ...] = (
     InputRule(_urls, "binary content requires url"),
     InputRule(_no_data, "binary content data is not allowed"),
     InputRule(_few_attachments, "Too many attachments"),
-    *(InputRule(_client_time(part), f"invalid client_time.{part.name}") for part in PARTS),
+    *(InputRule(_client_time(part), f"invalid client_time.{part.name}") for part in CLIENT_TIME_PARTS),
     InputRule(_optional_fields),
 )
 """In this order; the first that fails answers. What is left is `NOT_SIGNED`: it takes a look at what we keep."""

@@ -1,7 +1,6 @@
 """The shapes inside a run's input: messages, content blocks, tools, context. Strict, in either spelling; pure.
 
-What comes out has only known fields, camelCase and without nulls. Limits and the order of complaints are not decided
-here but in `run_input.py`.
+What comes out has only known fields, camelCase and without nulls. Limits and the order of complaints are in `input.py`.
 """
 
 import re
@@ -10,17 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
-Json = dict[str, Any]
-
-
-class InvalidInputError(Exception):
-    """The sentence that answers an invalid request."""
-
-
-def require(condition: bool, message: str) -> None:
-    if not condition:
-        raise InvalidInputError(message)
-
+from paddock.rules.run.request_bodies import Json, require
 
 # --- fields in either spelling ----------------------------------------------------------------------------------------
 
@@ -202,19 +191,3 @@ def _read_tool_call(given: object, where: str) -> Json:
 
 def _each(given: list[Any], where: str) -> Iterator[tuple[Any, str]]:
     return ((item, f"{where}[{index}]") for index, item in enumerate(given))
-
-
-# --- depth ------------------------------------------------------------------------------------------------------------
-
-
-def nested_too_deep(body: bytes, value: object, limit: int) -> bool:
-    """Most bodies have too few brackets to be deep, and counting them is much cheaper than looking."""
-    return body.count(b"[") + body.count(b"{") > limit and _deeper(value, limit)
-
-
-def _deeper(value: object, limit: int) -> bool:
-    if isinstance(value, dict):
-        return limit == 0 or any(_deeper(item, limit - 1) for item in cast("Json", value).values())
-    if isinstance(value, list):
-        return limit == 0 or any(_deeper(item, limit - 1) for item in cast("list[object]", value))
-    return False

@@ -7,51 +7,22 @@ its place. One `Collected` lives as long as its turn. No I/O, no clock.
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from paddock.rules.log.chain import StoredFact
-from paddock.rules.run.results import SHAPES, Result
+from paddock.rules.log.payloads import a_delta, as_object, delta_text, text_of
+from paddock.rules.run.results import Result
 from paddock.rules.session.facts import Fact
 from paddock.rules.session.messages import OutputReceived, RunFailed
+from paddock_sdk.protocol.results import KNOWN_RESULTS
 
-PASSED_ON = frozenset(
-    {"tool.call.started", "tool.call.completed", "artifact.created", "state.updated", "action.requested"}
-)
 STEPS = frozenset({"step.started", "step.finished"})
 MAX_STEPS = 32
 """Stages open at once; the host keeps no more in mind."""
 MAX_CODE, MAX_REASON = 100, 2000
 """Characters of what a run failed of. It is told in lists of runs, so it is a sentence and no document."""
-KNOWN_TYPES = frozenset(SHAPES)
-
-
-def text_of(content: object) -> str:
-    """The words of a message's content: a string, or the text elements of a list."""
-    if isinstance(content, str):
-        return content
-    parts = cast("list[object]", content) if isinstance(content, list) else []
-    return "".join(_text_part(part) for part in parts)
-
-
-def _text_part(part: object) -> str:
-    element = as_object(part)
-    text = element.get("text") if element.get("type") == "text" else None
-    return text if isinstance(text, str) else ""
-
-
-def as_object(value: Any) -> Mapping[str, object]:
-    """A JSON object, or an empty one: what a runner sends may be anything."""
-    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType] - a cast is a call
-
-
-def delta_text(data: Mapping[str, Any]) -> str:
-    return text_of(as_object(data.get("chunk")).get("content"))
-
-
-def a_delta(text: str) -> dict[str, Any]:
-    return {"type": "message.delta", "data": {"chunk": {"role": "assistant", "content": text}}}
 
 
 class Collected(msgspec.Struct):
@@ -81,7 +52,7 @@ class Collected(msgspec.Struct):
                 yield self._failed(result.data, at)
             case "step.started" | "step.finished":
                 yield from self._step(result.type, str(result.data["step_name"]), at)
-            case known if known in PASSED_ON:
+            case known if known in KNOWN_RESULTS:  # every other known type is passed on as it is
                 yield self._output("MESSAGE", {"type": known, "data": result.data}, {}, at)
             case _:
                 return

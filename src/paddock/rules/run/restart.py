@@ -37,7 +37,7 @@ class Failure:
     workspaces: frozenset[str] = NOBODY
     """Those that had a live run in it. Empty: it counts against everybody, as it could not be started."""
     reason: str = ""
-    """For whoever runs the host."""
+    """For operators."""
 
 
 def after_exit(exits: Sequence[float], *, now: float, limit: int = 5) -> RestartAfter | LeaveDown:

@@ -1,1 +1,4 @@
-"""Times: schedules of jobs, events of calendars, time zones. The time now always comes in as a value."""
+"""Times: schedules of jobs, events of calendars, time zones.
+
+The time now always comes in as a value, and so do zones.
+"""

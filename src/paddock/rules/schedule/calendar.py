@@ -33,7 +33,7 @@ _FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 
 
 class CalendarError(ValueError):
-    """An event that means nothing. The text is a sentence for whoever wrote it."""
+    """An event that means nothing. The text is a sentence for its author."""
 
 
 class CalendarEvent(Value, frozen=True):
@@ -65,16 +65,8 @@ class Occurrence(Value, frozen=True):
     ends_at: float
 
 
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(CalendarEvent).decode
-
-
-def to_body(event: CalendarEvent) -> bytes:
-    return _encode(event)
-
-
-def from_body(body: bytes) -> CalendarEvent:
-    return _decode(body)
+to_body = msgspec.json.Encoder().encode
+from_body = msgspec.json.Decoder(CalendarEvent).decode
 
 
 def check_event(event: CalendarEvent, zone: tzinfo) -> CalendarEvent:

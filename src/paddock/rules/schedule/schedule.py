@@ -1,11 +1,10 @@
-"""Compute when a job is due: a cron line or an RRULE in a time zone, and ticks that were missed.
+"""When a job is due: a cron line or an RRULE in a time zone, and ticks that were missed. Pure.
 
-Pure: zones and moments come in as values. People mean the clock on their wall, so a tick is a wall time; how that
-becomes a moment when clocks are changed is decided here, once, for cron lines and rules alike: a time that is skipped
-comes as much later as the clocks were put forward, a time that comes twice counts the first time, and what goes by the
-minute or hour and names no hours misses and doubles nothing. Every search has an end: a rule that matches nothing for
-many years has no next tick. And every search is short, because schedules are strangers' words: ticks that are over are
-skipped, never counted off.
+Zones and moments come in as values. People mean the clock on their wall, so a tick is a wall time; how that becomes a
+moment when clocks are changed is decided here, once, for cron lines and rules alike: a time that is skipped comes as
+much later as the clocks were put forward, a time that comes twice counts the first time, and what goes by the minute or
+hour and names no hours misses and doubles nothing. Every search ends, also for a rule that matches nothing, and is
+short, because schedules are strangers' words: ticks that are over are skipped, never counted off.
 """
 
 import re
@@ -18,8 +17,12 @@ from paddock.rules.values import Value, replace
 
 if TYPE_CHECKING:
     from dateutil.rrule import rrule
+from collections.abc import Mapping
+from typing import Any
 
-Kind = Literal["cron", "rrule"]
+import msgspec
+
+ScheduleKind = Literal["cron", "rrule"]
 Missed = Literal["skip", "run_once"]
 GRACE_SECONDS = 60.0
 """A tick that is no older than this is late; one that is older was missed."""
@@ -36,14 +39,13 @@ _COUNTS_DAYS = _BY_THE_CLOCK | {"DAILY"}
 _ALWAYS = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", "BYHOUR", "BYMINUTE")
 _BY_DAY = (*_ALWAYS, "BYMONTH")
 _BY_MONTH = (*_BY_DAY, "BYMONTHDAY", "BYSETPOS")
-_BY_YEAR = (*_BY_MONTH, "BYYEARDAY", "BYWEEKNO")
 _PARTS = {
     "MINUTELY": _ALWAYS,
     "HOURLY": _ALWAYS,
     "DAILY": _BY_DAY,
     "WEEKLY": _BY_DAY,
     "MONTHLY": _BY_MONTH,
-    "YEARLY": _BY_YEAR,
+    "YEARLY": (*_BY_MONTH, "BYYEARDAY", "BYWEEKNO"),
 }
 """What may go together. The library stops looking only where a rule matches, so a rule by the day that never does
 would be followed, day by day, to the end of time."""
@@ -75,13 +77,13 @@ _ONE_PERIOD = MAXYEAR * 12
 
 
 class ScheduleError(ValueError):
-    """A schedule that means nothing. The text is a sentence for whoever wrote it."""
+    """A schedule that means nothing. The text is a sentence for its author."""
 
 
 class Schedule(Value, frozen=True):
     """A cron line or RRULE. An RRULE counts from `starts_at`; a cron line only begins then."""
 
-    kind: Kind
+    kind: ScheduleKind
     text: str
     starts_at: float
 
@@ -202,7 +204,9 @@ def read_rule(text: str, zone: tzinfo) -> Rule:
 def check_rule(text: str, zone: tzinfo) -> Rule:
     """Read a rule that is new; one that has too many times a day is refused. Raises ScheduleError."""
     rule = read_rule(text, zone)
-    if rule.frequency not in _BY_THE_CLOCK and _times_a_day(_parts(rule.text)) > MAX_TIMES_A_DAY:
+    given = _parts(rule.text)
+    times_a_day = len(given.get("BYHOUR", "").split(",")) * len(given.get("BYMINUTE", "").split(","))
+    if rule.frequency not in _BY_THE_CLOCK and times_a_day > MAX_TIMES_A_DAY:
         raise ScheduleError(f"FREQ={rule.frequency} has more than {MAX_TIMES_A_DAY} times a day; use FREQ=MINUTELY")
     return rule
 
@@ -220,10 +224,6 @@ def _parts(text: str) -> dict[str, str]:
     return found
 
 
-def _times_a_day(given: dict[str, str]) -> int:
-    return len(given.get("BYHOUR", "").split(",")) * len(given.get("BYMINUTE", "").split(","))
-
-
 def _number(given: dict[str, str], name: str, most: int) -> int:
     text = given.get(name, "1")
     if not text.isdigit() or not 1 <= int(text) <= most:
@@ -232,7 +232,7 @@ def _number(given: dict[str, str], name: str, most: int) -> int:
 
 
 def _is_within(text: str, least: int, most: int) -> bool:
-    """A number of that size, or, where there is no zero, so many from the end."""
+    """Return true for a number of that size or, where there is no zero, for so many from the end."""
     digits = text.lstrip("+-") if least else text
     return digits.isdigit() and least <= int(digits) <= most
 
@@ -354,11 +354,46 @@ def _moved(rule: Rule, start: datetime, since: datetime) -> datetime:
 
 
 def moments(wall: datetime, zone: tzinfo, *, every: bool) -> list[float]:
-    """The moments a wall time stands for: one as a rule, and with `every` none when it is skipped, two when it comes
-    twice."""
+    """The moments a wall time stands for: one; with `every`, none when it is skipped and two when it comes twice."""
     first, second = (wall.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
     if first == second:
         return [first]
     if first > second:  # it is skipped: read with the clock as it was before
         return [] if every else [first]
     return [first, second] if every else [first]
+
+
+# --- jobs ------------------------------------------------------------------------------------------------------------
+
+
+MODE = "automation"
+"""The `runtime_mode` of a job's runs."""
+
+
+class Job(Value, frozen=True):
+    """A job as it is kept: who is asked what, when, and the part of `AutomationJob.config` that a run is given."""
+
+    name: str
+    prompt: str
+    kind: ScheduleKind
+    text: str
+    time_zone: str
+    starts_at: float
+    agent_id: str | None = None
+    missed: Missed = "skip"
+    enabled_tools: tuple[str, ...] | None = None
+    """Of its agent's tools only these; None leaves it all of them."""
+    context: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def schedule(self) -> Schedule:
+        return Schedule(self.kind, self.text, self.starts_at)
+
+    def params(self) -> Mapping[str, Any]:
+        """Parameters of a run of the job, in the place where other runs find their client's."""
+        told: dict[str, Any] = {"forwardedProps": {"runtime_mode": MODE}}
+        return told | ({"context": [dict(one) for one in self.context]} if self.context else {})
+
+
+to_body = msgspec.json.Encoder().encode
+from_body = msgspec.json.Decoder(Job).decode

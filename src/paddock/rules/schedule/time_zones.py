@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Any, cast
+from typing import Any
 
 LAST_RESORT = "UTC"
 _ONE_DAY = timedelta(days=1)
@@ -25,14 +25,6 @@ def event_zone(
         if isinstance(given, str) and is_time_zone(given):
             return given
     return LAST_RESORT
-
-
-def device_zone(params: Mapping[str, Any]) -> str | None:
-    """The zone of the client's device, as its request said; the door has checked it."""
-    props = params.get("forwardedProps")
-    client_time = cast("dict[str, Any]", props).get("client_time") if isinstance(props, dict) else None
-    device = cast("dict[str, Any]", client_time).get("device_timezone") if isinstance(client_time, dict) else None
-    return device if isinstance(device, str) else None
 
 
 def day_start(day: date, zone: tzinfo) -> float:
@@ -60,7 +52,7 @@ _RFC3339 = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ClientTimePart:
     """One part of the time a client says it has."""
 
     name: str
@@ -79,12 +71,18 @@ def _epoch(given: object, _: IsTimeZone) -> bool:
     return type(given) is int and 0 <= given <= MAX_EPOCH_MS
 
 
-PARTS = (Part("device_timezone", _zone), Part("client_now_iso", _now), Part("client_epoch_ms", _epoch))
+CLIENT_TIME_PARTS = (
+    ClientTimePart("device_timezone", _zone),
+    ClientTimePart("client_now_iso", _now),
+    ClientTimePart("client_epoch_ms", _epoch),
+)
 
 
 def wrong_part(client_time: Mapping[str, Any], is_time_zone: IsTimeZone) -> str | None:
     """The name of the first part that is missing or wrong, or None."""
-    return next((part.name for part in PARTS if not part.holds(client_time.get(part.name), is_time_zone)), None)
+    return next(
+        (part.name for part in CLIENT_TIME_PARTS if not part.holds(client_time.get(part.name), is_time_zone)), None
+    )
 
 
 def is_rfc3339(text: str) -> bool:

@@ -79,7 +79,7 @@ def terms_of(query: str) -> tuple[Phrase, ...]:
     return tuple(dict.fromkeys(words))[:MAX_QUERY_PHRASES]
 
 
-def matches(text: str, phrases: Sequence[Phrase]) -> bool:
+def contains_all(text: str, phrases: Sequence[Phrase]) -> bool:
     """Does the text answer the query? What a store with an index must answer too."""
     folded = fold(text)
     if not phrases or any(token not in folded for phrase in phrases for token in phrase.tokens):

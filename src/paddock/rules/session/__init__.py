@@ -1,1 +1,5 @@
-"""The session machine: what follows from a message, and what a fact makes of the state. Pure, all of it."""
+"""The session machine: which facts and commands follow from a message, and what a fact makes of the state.
+
+A turn here is a run elsewhere. Pure, all of it: ids and times come in with the messages, commands are performed by
+`host/session/`.
+"""

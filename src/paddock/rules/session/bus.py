@@ -1,7 +1,7 @@
 """The session as the bus sees it: one way in for every message, found by its (event, subtype). Pure.
 
 `MessageItem` is what travels; `read` makes of it the message the rules speak of; `on_message` is `step` for the bus.
-What is addressed to everybody is for watching, never for deciding, and a pair nobody knows changes nothing.
+Messages to everybody are for watching, never for deciding, and an unknown pair changes nothing.
 """
 
 from collections.abc import Callable, Mapping

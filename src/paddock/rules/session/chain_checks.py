@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from paddock.rules.cluster.leases import WHY
+from paddock.rules.cluster import WHY
 from paddock.rules.session.commands import StartRun
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Event, Fact, Target

@@ -3,22 +3,25 @@
 from collections.abc import Mapping
 from typing import Any
 
+from paddock.rules.rows.rows import RunEnd
 from paddock.rules.session import wording
 from paddock.rules.session.commands import (
     AskManager,
     AwaitAck,
+    AwaitCancelAck,
+    AwaitConfirm,
     AwaitManager,
+    ChainCommand,
     Command,
     EndRun,
     ManagerRequest,
-    RunEnd,
     StartRun,
 )
 from paddock.rules.session.decision import Decision, Unfolding
 from paddock.rules.session.facts import SYSTEM_SENDER, Event, Fact, Target
 from paddock.rules.session.messages import LineResumed
 from paddock.rules.session.routing import dispatch, next_agent
-from paddock.rules.session.state import Fallback, Pending, QueuedTurn, SessionState, Transaction, Turn
+from paddock.rules.session.state import Fallback, Pending, QueuedTurn, SessionState, Transaction, Turn, Wait
 
 _REQUESTS: Mapping[ManagerRequest, str] = {
     "add_agent": "REQUEST_ADD_AGENT",
@@ -248,3 +251,37 @@ def _close_when_quiet(story: Unfolding, at: float) -> None:
         [last] = state.transactions
         if last.kind == "session_close" and last.waiting is Pending.TURN_END:
             request(story, "session_close", last.tx_id, at, reason=last.reason)
+
+
+# --- after a restart -------------------------------------------------------------------------------------------------
+
+
+def timers(state: SessionState) -> tuple[Command, ...]:
+    """One timer for each wait, armed again in full, because nobody was there to hear the answer; and every request to
+    the session manager once more, under its old name."""
+    turn = state.turn
+    waits: tuple[Command, ...] = tuple(_TIMERS[wait](turn.turn_id) for wait in turn.waiting) if turn else ()
+    return (*waits, *transaction_timers(state))
+
+
+def transaction_timers(state: SessionState) -> tuple[ChainCommand, ...]:
+    """The part of them that is about transactions."""
+    if not state.transactions:
+        return ()
+    return tuple(command for found in state.transactions for command in _again(found))
+
+
+def _again(transaction: Transaction) -> tuple[ChainCommand, ...]:
+    tx_id = transaction.tx_id
+    match transaction.waiting:
+        case Pending.MANAGER:
+            what = "add_agent" if transaction.kind == "handover" else transaction.kind
+            about = {"reason": transaction.reason} if transaction.reason else {}
+            return AskManager(tx_id, what, transaction.agent_id, about), AwaitManager(tx_id)
+        case Pending.CONFIRM:
+            return (AwaitConfirm(tx_id),)
+        case Pending.TURN_END:
+            return ()
+
+
+_TIMERS = {Wait.INPUT_ACK: AwaitAck, Wait.CANCEL_ACK: AwaitCancelAck}

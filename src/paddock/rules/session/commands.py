@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from paddock.rules.rows.rows import RunEnd
 from paddock.rules.values import Value, nothing
-
-RunEnd = Literal["completed", "failed", "cancelled"]
 
 
 class SessionTimeouts(Value, frozen=True):

@@ -6,7 +6,7 @@ A fact is a bus message that happened. Facts are the only thing the log stores; 
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, Literal, get_args
 
 from paddock.rules.values import Value, nothing
 
@@ -30,9 +30,20 @@ SYSTEM_SENDER = "system"
 """The sender of what the session itself says. Users are `user:<id>`, agents `agent:<id>`; the host sets it."""
 MANAGER_SENDER = "session_manager"
 
+OutputKind = Literal["CHUNK", "MESSAGE", "FINAL"]
+ManagerAnswer = Literal[
+    "ADD_AGENT_DONE",
+    "ADD_AGENT_FAILED",
+    "REMOVE_AGENT_DONE",
+    "REMOVE_AGENT_FAILED",
+    "SESSION_OPENED",
+    "SESSION_CLOSED",
+    "SESSION_FAILED",
+]
+
 VOCABULARY: Mapping[Event, frozenset[str]] = {
     Event.USER_INPUT: frozenset({"", "MENTION"}),
-    Event.AGENT_OUTPUT: frozenset({"CHUNK", "MESSAGE", "FINAL"}),
+    Event.AGENT_OUTPUT: frozenset(get_args(OutputKind)),
     Event.CONTROL: frozenset(
         {
             "INPUT_ACK",
@@ -42,11 +53,7 @@ VOCABULARY: Mapping[Event, frozenset[str]] = {
             "INVITE_AGENT",
             "REMOVE_AGENT",
             "REQUEST_ADD_AGENT",
-            "ADD_AGENT_DONE",
-            "ADD_AGENT_FAILED",
             "REQUEST_REMOVE_AGENT",
-            "REMOVE_AGENT_DONE",
-            "REMOVE_AGENT_FAILED",
             "HANDOVER_REQUEST",
             "HANDOVER_UI_PROMPT",
             "HANDOVER_CONFIRM",
@@ -57,9 +64,7 @@ VOCABULARY: Mapping[Event, frozenset[str]] = {
             "SESSION_CLOSE",
             "REQUEST_SESSION_OPEN",
             "REQUEST_SESSION_CLOSE",
-            "SESSION_OPENED",
-            "SESSION_CLOSED",
-            "SESSION_FAILED",
+            *get_args(ManagerAnswer),
         }
     ),
     Event.EVENT: frozenset(

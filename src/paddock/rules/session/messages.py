@@ -5,11 +5,10 @@ gives the same session.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
+from paddock.rules.session.facts import ManagerAnswer, OutputKind
 from paddock.rules.values import Value, nothing
-
-OutputKind = Literal["CHUNK", "MESSAGE", "FINAL"]
 
 
 class Agents(Value, frozen=True):
@@ -185,16 +184,6 @@ class CloseRequested(Value, frozen=True):
 
 
 # --- answers to transactions ------------------------------------------------------------------------------------------
-
-ManagerAnswer = Literal[
-    "ADD_AGENT_DONE",
-    "ADD_AGENT_FAILED",
-    "REMOVE_AGENT_DONE",
-    "REMOVE_AGENT_FAILED",
-    "SESSION_OPENED",
-    "SESSION_CLOSED",
-    "SESSION_FAILED",
-]
 
 
 class ManagerReplied(Value, frozen=True):

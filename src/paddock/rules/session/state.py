@@ -126,6 +126,11 @@ class SessionState(Value, frozen=True):
     fallback: Fallback | None = None
 
     @property
+    def rests(self) -> bool:
+        """True when nothing goes on, as far as it is on record; then any host may own the session."""
+        return self.turn is None and not self.queue and not self.transactions
+
+    @property
     def left_waiting(self) -> bool:
         """True if something waits although nothing is live: an owner was stopped before it could go on."""
         if self.turn is not None:

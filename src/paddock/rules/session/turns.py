@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paddock.rules.cluster.leases import WHY
+from paddock.rules.cluster import WHY
 from paddock.rules.session import wording
 from paddock.rules.session.cancel import ask_to_stop, stopped, tell_agent_to_stop
 from paddock.rules.session.chains import end_turn, go_on, not_in_session

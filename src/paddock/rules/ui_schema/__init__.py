@@ -1,7 +1,9 @@
-"""UiSchema 2.0: what an agent hints at, compiled into a document a client can draw. Pure and total.
+"""UiSchema 2.0: what an agent hints at, compiled into a document a client can draw.
 
-Hints are intents, not layout. The agent's text is complete without the document, so the worst that can happen to a
-hint is that it is left out and noted.
+Pure, and never an exception.
+
+Hints are intents, not layout. The agent's text is complete without the document, so the worst that can happen to a hint
+is that it is left out and noted. Nothing here imports another room of rules.
 """
 
 from paddock.rules.ui_schema.compile_budget import CARD, DEFAULT, DocumentLimits

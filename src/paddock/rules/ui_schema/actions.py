@@ -1,13 +1,15 @@
-"""Buttons and forms of a document. The actions behind them stay with the host. Pure.
+"""Buttons and forms of a document, and how a person's action is read against them. Pure.
 
 A button names its action by a reference; what it says or answers is kept on the server and used once. Only what a
 client does by itself, opening a link or copying a text, is written into the document.
 """
 
+import re
 from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import Any
 
-from paddock.rules.ui_schema.compile_budget import CompileBudget, Node, host_of
+from paddock.rules.ui_schema.compile_budget import CompileBudget, Node, clean, host_of
 
 
 def refs_in(node: Mapping[str, Any]) -> Iterator[str]:
@@ -115,3 +117,80 @@ def _input(budget: CompileBudget, draft: object, where: str) -> Node | None:
         field["options"] = [option for option in options if option]
         return field if field["options"] else None
     return field
+
+
+# --- an action of a person -------------------------------------------------------------------------------------------
+
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+class InvalidAnswerError(Exception):
+    """The form was filled in with a value it does not take."""
+
+
+def node_of(document: Mapping[str, Any], ref: str) -> Mapping[str, Any] | None:
+    """The button or form that an action belongs to."""
+    return next((node for node in _nodes(document["root"]) if node.get("action", {}).get("ref") == ref), None)
+
+
+def _nodes(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield node
+    for child in node.get("children", ()):
+        yield from _nodes(child)
+
+
+def label_of(node: Mapping[str, Any]) -> str:
+    return str(node["submit"] if node["type"] == "form" else node["label"])
+
+
+def filled_in(node: Mapping[str, Any], values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The values of a form by their labels, in the form's order. Raises InvalidAnswerError."""
+    fields: Mapping[str, Mapping[str, Any]] = {field["name"]: field for field in node.get("fields", ())}
+    unknown = next((name for name in values if name not in fields), None)
+    if unknown is not None:
+        raise InvalidAnswerError(f"there is no field {unknown[:64]!r} to fill in")
+    told: list[tuple[str, Any]] = []
+    for name, field in fields.items():
+        value = values.get(name)
+        if value is None or value == "":
+            if field["required"]:
+                raise InvalidAnswerError(f"{name} must be filled in")
+            continue
+        told.append((field["label"], _checked(name, field, value)))
+    return told
+
+
+def _checked(name: str, field: Mapping[str, Any], value: object) -> object:
+    match field["input"]:
+        case "toggle":
+            fits, what = isinstance(value, bool), "true or false"
+        case "number":
+            fits, what = isinstance(value, int | float) and not isinstance(value, bool), "a number"
+        case "choice":
+            fits, what = value in field["options"], f"one of {', '.join(field['options'])}"
+        case "date":
+            fits, what = isinstance(value, str) and _is_date(value), "a day such as 2026-03-15"
+        case _:
+            fits = isinstance(value, str) and len(value) <= MAX_ANSWER_CHARS
+            what = f"a text of at most {MAX_ANSWER_CHARS} characters"
+    if not fits:
+        raise InvalidAnswerError(f"{name} must be {what}")
+    return clean(value) if isinstance(value, str) else value
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return _DATE.fullmatch(text) is not None
+
+
+def as_text(first: str, told: list[tuple[str, Any]]) -> str:
+    """Put the answer into the person's words."""
+    return "\n".join([first, *(f"{label}: {_shown(value)}" for label, value in told)])
+
+
+def _shown(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)

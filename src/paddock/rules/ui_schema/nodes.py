@@ -12,23 +12,7 @@ from paddock.rules.ui_schema.compile_budget import CompileBudget, Node, host_of
 
 STATUSES = frozenset({"info", "success", "warning", "error", "pending"})
 TEXT_ROLES = frozenset({"title", "subtitle", "body", "caption", "code"})
-ICONS = frozenset(
-    {
-        "info",
-        "success",
-        "warning",
-        "error",
-        "pending",
-        "calendar",
-        "clock",
-        "file",
-        "link",
-        "person",
-        "place",
-        "search",
-        "star",
-    }
-)
+ICONS = STATUSES | {"calendar", "clock", "file", "link", "person", "place", "search", "star"}
 STEP_STATES = frozenset({"done", "active", "todo", "failed"})
 
 Draft = dict[str, Any]
@@ -66,7 +50,7 @@ def read_children(budget: CompileBudget, drafts: Sequence[Any] | None, where: st
 
 
 def _fallback(budget: CompileBudget, given: Draft, where: str) -> Node | None:
-    """A node nobody knows is shown as its fallback text, or not at all."""
+    """A node of an unknown type is shown as its fallback text, or not at all."""
     budget.note(f"{where}: unknown type {str(given.get('type'))[:40]!r}")
     spare = budget.text(given.get("fallback"), f"{where}.fallback")
     return {"type": "text", "content": spare, "role": "body"} if spare and budget.spend("nodes", where) else None

@@ -1,1 +1,1 @@
-"""Plugins on this machine: their files, their manifests, and what changes while the host runs."""
+"""Plugins on this machine: their files and their manifests."""

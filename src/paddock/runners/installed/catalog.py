@@ -38,7 +38,12 @@ class Catalog:
         for directory in (*further, *([own] if own else [])):
             for plugin in load_plugins(directory):
                 if found.setdefault(plugin.id, plugin) is not plugin:
-                    log.info("plugin.shadowed", plugin=plugin.id, directory=str(plugin.directory))
+                    log.info(
+                        "a plugin is hidden by another one of its name",
+                        action="plugin.shadowed",
+                        plugin=plugin.id,
+                        directory=str(plugin.directory),
+                    )
         return cls(found, left_out)
 
 
@@ -51,7 +56,7 @@ def _installed(data: Path, left_out: dict[str, str]) -> Iterator[Plugin]:
                 raise PluginError(problem)
             plugin = load_plugin(packages.directory(entry.plugin))
         except PluginError as problem:
-            log.warning("plugin.left_out", plugin=entry.plugin, reason=str(problem))
+            log.warning("a plugin is left out", action="plugin.left_out", plugin=entry.plugin, reason=str(problem))
             left_out[entry.plugin] = str(problem)
         else:
             python = packages.python(entry)

@@ -38,7 +38,7 @@ class Listing:
     def refuse(self, plugin: str, runner_id: str, problem: str) -> None:
         self.problems.append(problem[:MAX_PROBLEM])
         self.unlisted[runner_id] = self.problems[-1]
-        log.warning("runner.not_listed", plugin=plugin, reason=self.problems[-1])
+        log.warning("a runner is not listed", action="runner.not_listed", plugin=plugin, reason=self.problems[-1])
 
     @property
     def why_none(self) -> str:
@@ -102,7 +102,12 @@ def _checked(plugin: str, raw: Any) -> AgentRunnerManifest:
     if owner != plugin:
         raise ValueError(f"its id {manifest.id!r} belongs to {owner}, not to the plugin {plugin}")
     for name in unknown_permissions(manifest.permissions.model_extra or {}):
-        log.warning("runner.unknown_permission", runner_id=manifest.id, permission=name)
+        log.warning(
+            "a manifest asks for an unknown permission",
+            action="runner.unknown_permission",
+            runner_id=manifest.id,
+            permission=name,
+        )
     return manifest
 
 
@@ -149,7 +154,12 @@ def _within(manifest: AgentRunnerManifest, ceiling: AgentRunnerPermissions | Non
     given = asked if ceiling is None else intersect(asked, ceiling)
     left_out = _difference(asked, given)
     if left_out:
-        log.warning("runner.above_ceiling", runner_id=manifest.id, left_out=left_out)
+        log.warning(
+            "a manifest asks for more than was agreed to",
+            action="runner.above_ceiling",
+            runner_id=manifest.id,
+            left_out=left_out,
+        )
     metadata = {name: value for name, value in manifest.metadata.items() if name != ABOVE_CEILING}
     if left_out:
         metadata[ABOVE_CEILING] = left_out

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import structlog
 from pydantic import ValidationError
@@ -66,7 +66,7 @@ class Plugin:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProcessPlace:
     """A process's isolation level and what it sees besides its own. Only runs with equal places share a process."""
 
     level: Level = "L0"
@@ -79,7 +79,7 @@ class Place:
     """The one workspace that it serves, where that one must not share a process with others."""
 
 
-OPEN = Place()
+OPEN = ProcessPlace()
 """At L0 nothing is hidden, so there is only one."""
 
 
@@ -106,7 +106,7 @@ def load_plugins(directory: Path) -> list[Plugin]:
             if plugin.id in found:
                 raise PluginError(f"{plugin.id} is already loaded from {found[plugin.id].directory}.")
         except PluginError as problem:
-            log.warning("plugin.left_out", directory=str(candidate), reason=str(problem))
+            log.warning("a plugin is left out", action="plugin.left_out", directory=str(candidate), reason=str(problem))
         else:
             found[plugin.id] = plugin
     return list(found.values())
@@ -217,9 +217,9 @@ class _Reader:
 
     def _level(self, table: dict[str, Any]) -> Level:
         level = self._string(table, "level", "L0")
-        if level not in ("L0", "L1"):
+        if level not in get_args(Level):
             raise self._fault(f'isolation level must be "L0" or "L1", not {level!r}')
-        return level
+        return cast("Level", level)
 
     def _ceiling(self) -> AgentRunnerPermissions:
         table = self._table("permissions")

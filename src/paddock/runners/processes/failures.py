@@ -31,21 +31,18 @@ class Failures:
     def __init__(self, plugin: str, clock: Callable[[], float]) -> None:
         self._plugin = plugin
         self._clock = clock
-        self._kept: deque[Failure] = deque(maxlen=MAX_KEPT)
+        self.kept: deque[Failure] = deque(maxlen=MAX_KEPT)
         self._start_failed: dict[frozenset[str], tuple[float, StartError]] = {}
         """When the last start failed, and how, by whom it counts against; taken out when one worked."""
-
-    def __bool__(self) -> bool:
-        return bool(self._kept)
 
     def count(self, reason: str, workspaces: frozenset[str] = NOBODY) -> None:
         """Count one against these workspaces, or against everybody. `reason` is for whoever runs the host."""
         now = self._clock()
-        while self._kept and now - self._kept[0].at > APART_SECONDS:
-            self._kept.popleft()
-        self._kept.append(Failure(now, workspaces, reason))
-        unhealthy = isinstance(rest_for(self._kept, next(iter(workspaces), None), now=now), LeaveDown)
-        log.warning("runner.failed", plugin=self._plugin, reason=reason, unhealthy=unhealthy)
+        while self.kept and now - self.kept[0].at > APART_SECONDS:
+            self.kept.popleft()
+        self.kept.append(Failure(now, workspaces, reason))
+        unhealthy = isinstance(rest_for(self.kept, next(iter(workspaces), None), now=now), LeaveDown)
+        log.warning("a runner failed", action="runner.failed", plugin=self._plugin, reason=reason, unhealthy=unhealthy)
 
     def start_failed(self, error: StartError, workspaces: frozenset[str]) -> None:
         now = self._clock()
@@ -59,13 +56,13 @@ class Failures:
         """Wait until a process may be started for this workspace. Raises StartError when it is left down for now."""
         if (refusal := self.refusal(workspace)) is not None:
             raise refusal
-        await anyio.sleep(rest_for(self._kept, workspace, now=self._clock()).seconds)
+        await anyio.sleep(rest_for(self.kept, workspace, now=self._clock()).seconds)
 
     def refusal(self, workspace: str | None) -> StartError | None:
         """Return why no process is started for this workspace, if it is left down for now."""
-        if not isinstance(rest_for(self._kept, workspace, now=self._clock()), LeaveDown):
+        if not isinstance(rest_for(self.kept, workspace, now=self._clock()), LeaveDown):
             return None
-        last = next((each for each in reversed(self._kept) if counts_against(each, workspace)), self._kept[-1])
+        last = next((each for each in reversed(self.kept) if counts_against(each, workspace)), self.kept[-1])
         return StartError("runner.unhealthy", f"{self._plugin} keeps failing{LOGGED}", last.reason)
 
     def trouble(self, workspace: str) -> StartError | None:
@@ -87,8 +84,8 @@ class Failures:
 
     def apart_for(self, workspace: str) -> float:
         """Return for how many seconds this workspace gets processes of its own."""
-        return apart_for(self._kept, workspace, now=self._clock()) if self._kept else 0.0
+        return apart_for(self.kept, workspace, now=self._clock()) if self.kept else 0.0
 
     def left_down_for(self) -> tuple[str, ...]:
         """The workspaces that it is left down for alone."""
-        return tuple(left_down_for(self._kept, now=self._clock())) if self._kept else ()
+        return tuple(left_down_for(self.kept, now=self._clock())) if self.kept else ()

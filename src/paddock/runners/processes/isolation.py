@@ -8,7 +8,7 @@ what a plugin's process is shown of its own. Nothing here starts a runner.
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,18 +16,61 @@ from paddock.confinement import trees
 from paddock.confinement.homes import Homes
 from paddock.confinement.sandbox import PIDS, SYSTEM, ActiveLevel, Level, Sandbox, active_level, interpreter, outermost
 from paddock.confinement.trees import Pinned, known, pinned
-from paddock.runners.installed.plugins import OPEN, Place, Plugin
+from paddock.runners.installed.plugins import OPEN, Plugin, ProcessPlace
 from paddock.runners.processes.leftovers import MARK_VARIABLE
 from paddock.runners.processes.process import Launch
 from paddock.runners.wire.errors import StartError
 
-__all__ = ["ActiveLevel", "ConfinementSetup", "active_level", "confine", "level_for", "sandbox_of"]
+__all__ = ["ActiveLevel", "Confinement", "ConfinementSetup", "active_level", "confine", "level_for", "sandbox_of"]
 
 PIDS_OF_MANY = 512
 """Where each run has a process of its own, all processes of the plugin share one count."""
 MEMORY_MB = 16_384
 """As much as the official harness runners ask for: programs of Node.js reserve far more than they use."""
 START_FAILED = "runner.start_failed"
+
+
+async def _not_refused() -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """How the processes of plugins are kept apart from the host and from each other."""
+
+    home: Path
+    """Holds the plugins' private directories."""
+    mark: str
+    """Names this data directory in the environment of every process."""
+    data: Path | None = None
+    """The data directory, which no confined process may see."""
+    isolation: Level = "L0"
+    """The least every process is kept apart."""
+    env_allow: Collection[str] = ()
+    memory_mb: int = MEMORY_MB
+    """The most memory that a confined process may ask for."""
+    run_socket: Callable[[], str | None] = lambda: None
+    network_refused: Callable[[], Awaitable[str | None]] = _not_refused
+    """Returns why a confined process must not have the network now, if it must not."""
+
+    def planner(self) -> Callable[[Plugin, ProcessPlace], Launch]:
+        """Return how a process of a plugin is started at a place. The environment is read once, now."""
+        allowed = {name: os.environ[name] for name in self.env_allow if name in os.environ}
+        ground = ConfinementSetup(Homes(self.home), self.data, self.memory_mb)
+
+        def launch_of(plugin: Plugin, place: ProcessPlace) -> Launch:
+            socket = Path(found) if (found := self.run_socket()) else None
+            return plan(
+                plugin,
+                ground=ground,
+                mark=self.mark,
+                allowed=allowed,
+                isolation=self.isolation,
+                place=place,
+                socket=socket,
+            )
+
+        return launch_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +96,11 @@ def level_for(plugin: Plugin, wanted: Level) -> Level:
 
 
 def confine(
-    plugin: Plugin, command: Sequence[str], ground: ConfinementSetup, place: Place = OPEN, socket: Path | None = None
+    plugin: Plugin,
+    command: Sequence[str],
+    ground: ConfinementSetup,
+    place: ProcessPlace = OPEN,
+    socket: Path | None = None,
 ) -> tuple[str, ...]:
     """The command of a plugin, run at L1: it sees its own directory, its home, the interpreter, what its place adds,
     and nothing else. Raises StartError."""
@@ -66,7 +113,11 @@ def confine(
 
 
 def sandbox_of(
-    plugin: Plugin, command: Sequence[str], ground: ConfinementSetup, place: Place = OPEN, socket: Path | None = None
+    plugin: Plugin,
+    command: Sequence[str],
+    ground: ConfinementSetup,
+    place: ProcessPlace = OPEN,
+    socket: Path | None = None,
 ) -> Sandbox:
     """The view of a confined process of a plugin. Raises StartError and OSError."""
     homes, owner = ground.homes, (plugin.author, plugin.name)
@@ -95,7 +146,7 @@ def sandbox_of(
     )
 
 
-def _working_directory(place: Place, uid: int | None) -> Pinned:
+def _working_directory(place: ProcessPlace, uid: int | None) -> Pinned:
     """The directory a run works in. One that the host made becomes its plugin's user's."""
     assert place.directory is not None
     if place.directory_is_ours and uid is not None:
@@ -166,7 +217,7 @@ def plan(
     mark: str,
     allowed: Mapping[str, str],
     isolation: Level,
-    place: Place = OPEN,
+    place: ProcessPlace = OPEN,
     socket: Path | None = None,
 ) -> Launch:
     """Plan the start of one process of this plugin. Raises StartError when the isolation asked for cannot be had.

@@ -12,14 +12,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
 import structlog
 
 from paddock.confinement.sandbox import filtered
-from paddock.runners.installed.plugins import OPEN, Place
+from paddock.runners.installed.plugins import OPEN, ProcessPlace
 from paddock.runners.processes.leftovers import Leftovers
 from paddock.runners.processes.stderr_log import StderrLog
 from paddock.runners.wire.connection import RunnerConnection
@@ -232,7 +232,9 @@ class RunnerProcess:
 
     async def _last_resort(self) -> None:
         """The warden itself does not act (stopped, or stuck): kill its group and the runner's, and sweep."""
-        log.error("runner.warden_stuck", pid=self.pid, warden=self._warden.pid)
+        log.error(
+            "a warden did not act and was killed", action="runner.warden_stuck", pid=self.pid, warden=self._warden.pid
+        )
         for group in (self.pid, self._warden.pid):
             if group is not None and self._warden.poll() is None:
                 with suppress(ProcessLookupError, PermissionError):
@@ -273,7 +275,12 @@ class RunnerProcess:
 
     async def _sweep_up(self, code: int) -> None:
         killed = await anyio.to_thread.run_sync(self._leftovers.sweep)
-        log.error("runner.warden_killed", code=code, swept=len(killed))
+        log.error(
+            "a warden was killed, and what it guarded was ended",
+            action="runner.warden_killed",
+            code=code,
+            swept=len(killed),
+        )
         self._all_gone(code)
 
     def _all_gone(self, code: int) -> None:
@@ -324,8 +331,8 @@ class Worker:
     """One process and the connection to it."""
 
     process: RunnerProcess
-    connection: RunnerConnection
-    place: Place = OPEN
+    place: ProcessPlace = OPEN
+    connection: RunnerConnection = field(init=False)
     served: int = 0
     workspace: str = ""
     """Whose run it served last."""

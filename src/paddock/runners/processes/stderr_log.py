@@ -94,7 +94,14 @@ class StderrLog:
             self._say(text.decode("utf-8", "replace"), left_out=self._allowance.take_left_out())
 
     def _say(self, line: str, **more: int) -> None:
-        log.info("runner.stderr", plugin=self._plugin, run_id=self._only_run(), line=line, **more)
+        log.info(
+            "a runner wrote to standard error",
+            action="runner.stderr",
+            plugin=self._plugin,
+            run_id=self._only_run(),
+            line=line,
+            **more,
+        )
 
 
 class Traceback:

@@ -6,6 +6,7 @@ A run that cannot have a process hears so at once; nothing is tried twice behind
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,14 +16,14 @@ import structlog
 from paddock.ports import ANYWHERE, Caller, Placement, RunListener
 from paddock.rules.run.restart import NOBODY
 from paddock.runners.installed.manifests import Listing, check_manifests
-from paddock.runners.installed.plugins import OPEN, Place, Plugin
+from paddock.runners.installed.plugins import OPEN, Plugin, ProcessPlace
 from paddock.runners.processes.failures import LOGGED, Failures
 from paddock.runners.processes.prewarming import Prewarming
 from paddock.runners.processes.process import AT_ONCE, RunnerProcess, Worker
 from paddock.runners.processes.shared import ProcessServices
 from paddock.runners.wire.connection import RunnerConnection, RunnerPeer
 from paddock.runners.wire.errors import HandshakeError, PeerRefusedError, StartError
-from paddock.runners.wire.runs import Run
+from paddock.runners.wire.runs import WireRun
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 SHUTDOWN = ("host_shutdown", "the host is shutting down")
@@ -37,19 +38,22 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Supervisor:
     """Keeps one plugin running."""
 
-    def __init__(self, plugin: Plugin, around: ProcessServices) -> None:
+    def __init__(self, plugin: Plugin, services: ProcessServices) -> None:
         self.plugin = plugin
         self.detail = ""
         """What went wrong last, for whoever runs the host; empty when nothing did."""
-        self._around = around
-        self._manifests: dict[str, AgentRunnerManifest] | None = None
+        self._services = services
+        self.known_manifests: Mapping[str, AgentRunnerManifest] | None = None
+        """Its runners, once they were asked for."""
         self._listing = Listing()
         self._workers: set[Worker] = set()
         self._starts: set[asyncio.Task[None]] = set()
-        self._shared_starts: dict[Place, asyncio.Task[None]] = {}
-        self.failures = Failures(plugin.id, around.clock)
+        self._shared_starts: dict[ProcessPlace, asyncio.Task[None]] = {}
+        self.failures = Failures(plugin.id, services.times.clock)
         self._usual = self._place_for(ANYWHERE)
-        self._prewarming = Prewarming(around.spare_seconds, start=self._keep_some_ready, give_up=self._give_up_spares)
+        self._prewarming = Prewarming(
+            services.times.spare_seconds, start=self._keep_some_ready, give_up=self._give_up_spares
+        )
         self._chores: set[asyncio.Task[None]] = set()
         self._coming = 0
         """Runs on their way to a process."""
@@ -62,13 +66,9 @@ class Supervisor:
 
     async def manifests(self) -> Mapping[str, AgentRunnerManifest]:
         """Its runners; starts a process if they are not known yet. Raises StartError."""
-        while self._manifests is None:
+        while self.known_manifests is None:
             await self._one_more(self._usual, shared=True)
-        return self._manifests
-
-    def known_manifests(self) -> Mapping[str, AgentRunnerManifest] | None:
-        """Its runners, if they are known already."""
-        return self._manifests
+        return self.known_manifests
 
     def why_missing(self, runner_id: str) -> str:
         """Return why there is no such runner, from its manifest or the plugin's last failure; else empty."""
@@ -77,7 +77,7 @@ class Supervisor:
 
     def state(self, workspace: str | None = None) -> State:
         """Its state for one workspace; for whoever runs the host it is unhealthy when it is for any."""
-        if self.failures and (
+        if self.failures.kept and (
             self.failures.refusal(workspace) is not None or (workspace is None and self.failures.left_down_for())
         ):
             return "unhealthy"
@@ -95,15 +95,15 @@ class Supervisor:
         context: Mapping[str, Any],
         listener: RunListener,
         placement: Placement = ANYWHERE,
-    ) -> Run | None:
+    ) -> WireRun | None:
         """Hand a run to a process that is ready for it; None when that would have to be waited for."""
         worker = self._with_room(self._place_for(placement), placement.workspace)
-        if worker is None or not worker.connection.flowing:
+        if worker is None or not worker.process.flowing():
             return None
         self._serves(worker, run_id, placement)
         run = worker.connection.begin_run(manifest.id, manifest.name, run_id, context, listener, placement.secrets)
         if not run.live:
-            self._run_over(worker.process)
+            self._run_over(worker)
         return run
 
     async def start_run(
@@ -113,7 +113,7 @@ class Supervisor:
         context: Mapping[str, Any],
         listener: RunListener,
         placement: Placement = ANYWHERE,
-    ) -> Run:
+    ) -> WireRun:
         """Hand a run to a process. Raises StartError when there is none to be had."""
         self._coming += 1
         try:
@@ -129,7 +129,7 @@ class Supervisor:
         context: Mapping[str, Any],
         listener: RunListener,
         placement: Placement,
-    ) -> Run:
+    ) -> WireRun:
         place = self._place_for(placement)
         while (worker := self._with_room(place, placement.workspace)) is None:
             waited_for = place in self._shared_starts and self._prewarming.may_await(placement.workspace)
@@ -143,7 +143,7 @@ class Supervisor:
             worker.served -= 1  # it never began
             raise
         if not run.live:
-            self._run_over(worker.process)
+            self._run_over(worker)
         return run
 
     def _serves(self, worker: Worker, run_id: str, placement: Placement) -> None:
@@ -176,25 +176,25 @@ class Supervisor:
 
     # --- workers --------------------------------------------------------------------------------------------------
 
-    def _place_for(self, placement: Placement) -> Place:
+    def _place_for(self, placement: Placement) -> ProcessPlace:
         """Choose a run's place: at L0 all processes are alike; a confined one sees what its run was given.
 
         A workspace whose run was in a crash lately shares no process with others.
         """
         place = OPEN
-        if "L1" in (self.plugin.isolation, self._around.isolation, placement.isolation):
+        if "L1" in (self.plugin.isolation, self._services.confinement.isolation, placement.isolation):
             directory = None if placement.directory is None else Path(placement.directory)
-            place = Place("L1", directory, placement.directory_is_ours, tuple(map(Path, placement.visible)))
+            place = ProcessPlace("L1", directory, placement.directory_is_ours, tuple(map(Path, placement.visible)))
         if self._limit(place) == 1:
             return replace(place, conversation=placement.conversation) if place.level == "L1" else place
-        apart = bool(self.failures) and self.failures.apart_for(placement.workspace) > 0
+        apart = self.failures.kept and self.failures.apart_for(placement.workspace) > 0
         return replace(place, apart=placement.workspace) if apart else place
 
-    def _limit(self, place: Place) -> int:
+    def _limit(self, place: ProcessPlace) -> int:
         """A process that sees the directory of one run is not kept for others."""
         return self.plugin.runs_per_process if place.directory is None else 1
 
-    def _with_room(self, place: Place, workspace: str) -> Worker | None:
+    def _with_room(self, place: ProcessPlace, workspace: str) -> Worker | None:
         limit = self._limit(place)
         if limit == 1 and place == self._usual and not self._prewarming.may_take(workspace, len(self._ready())):
             return None
@@ -207,7 +207,7 @@ class Supervisor:
         """Processes that wait for their first run."""
         return [each for each in self._workers if each.usable and not each.served and each.place == self._usual]
 
-    async def _one_more(self, place: Place, *, shared: bool, workspace: str | None = None) -> None:
+    async def _one_more(self, place: ProcessPlace, *, shared: bool, workspace: str | None = None) -> None:
         """Start a process and wait until it is ready; whoever may share it waits for the same one."""
         start = self._shared_starts.get(place) if shared else None
         if start is None or start.done():
@@ -231,33 +231,34 @@ class Supervisor:
         if not start.cancelled():
             start.exception()  # heard by whoever waited; if nobody does any more, `detail` tells
 
-    async def _start_worker(self, place: Place, workspace: str | None) -> None:
+    async def _start_worker(self, place: ProcessPlace, workspace: str | None) -> None:
         if self._stopped:
             raise StartError(*self._stopped)
         blamed = NOBODY if workspace is None or place == self._usual else frozenset({workspace})
         try:
             await self.failures.wait(workspace)
-            with anyio.fail_after(self._around.start_seconds):
+            with anyio.fail_after(self._services.times.start_seconds):
                 await self._launch(place, blamed)
         except TimeoutError:
-            reason = f"it was not ready within {self._around.start_seconds:.0f} seconds"
+            reason = f"it was not ready within {self._services.times.start_seconds:.0f} seconds"
             raise self._failed_start(reason, blamed=blamed) from None
         self.failures.start_worked(blamed)
         self.detail = self._listing.why_none
 
-    async def _launch(self, place: Place, blamed: frozenset[str]) -> None:
+    async def _launch(self, place: ProcessPlace, blamed: frozenset[str]) -> None:
         """Start a process, shake hands, and put it to work. A failure counts against `blamed`, or everybody."""
         try:
-            await self._around.check_network(self.plugin, place)
-            launch = await anyio.to_thread.run_sync(self._around.plan, self.plugin, place)
-            process = await RunnerProcess.start(launch, self._around.leftovers)
+            await self._services.check_network(self.plugin, place)
+            launch = await anyio.to_thread.run_sync(self._services.plan, self.plugin, place)
+            process = await RunnerProcess.start(launch, self._services.leftovers)
         except StartError as problem:
             self.detail = problem.detail
             self.failures.start_failed(problem, blamed)
             raise
         except OSError as problem:
             raise self._failed_start("its process could not be started", str(problem), blamed) from None
-        worker = Worker(process, self._connect(process), place)
+        worker = Worker(process, place)
+        self._connect(worker)
         worker.watch = asyncio.create_task(self._watch(worker))
         self._workers.add(worker)
         try:
@@ -273,33 +274,32 @@ class Supervisor:
                 self._end_apart(worker, place.apart)
         finally:
             if not worker.ready:
-                await self._kill(process)
+                await self._kill(worker)
 
-    def _connect(self, process: RunnerProcess) -> RunnerConnection:
-        caller = Caller(self.plugin.id, f"{self.plugin.id}#{next(self._around.numbers)}")
+    def _connect(self, worker: Worker) -> None:
+        process = worker.process
+        caller = Caller(self.plugin.id, f"{self.plugin.id}#{next(self._services.numbers)}")
         peer = RunnerPeer(
             transport=process,
             caller=caller,
-            handler=self._around.handler,
-            kill=lambda: self._kill(process),
+            handler=self._services.gate.on_call,
+            kill=partial(self._kill, worker),
             drained=process.drained,
-            flowing=process.flowing,
-            on_run_over=lambda: self._run_over(process),
-            on_foreign=self._around.on_foreign,
-            on_overload=self._around.on_overload,
+            on_run_over=partial(self._run_over, worker),
+            on_foreign=self._services.gate.on_foreign,
+            on_overload=self._services.gate.on_overload,
         )
-        connection = RunnerConnection(peer)
-        process.on_output = connection.feed
-        process.on_stall = lambda reason: connection.fail("runner.protocol_error", reason)
-        return connection
+        worker.connection = RunnerConnection(peer)
+        process.on_output = worker.connection.feed
+        process.on_stall = partial(worker.connection.fail, "runner.protocol_error")
 
     async def _introduce(self, connection: RunnerConnection) -> None:
         """Shake hands, and learn what it offers if that is not known yet."""
-        await connection.open((self.plugin.author, self.plugin.name), self._around.introduction)
-        if self._manifests is None:
+        await connection.open((self.plugin.author, self.plugin.name), self._services.introduction)
+        if self.known_manifests is None:
             offered = await connection.list_runners()
             listing = check_manifests(self.plugin.id, offered, self.plugin.ceiling)
-            self._manifests, self._listing = listing.runners, listing
+            self.known_manifests, self._listing = listing.runners, listing
 
     # --- ends -----------------------------------------------------------------------------------------------------
 
@@ -325,23 +325,19 @@ class Supervisor:
         self.detail = reason
         self.failures.count(reason, workspaces)
 
-    def _worker_of(self, process: RunnerProcess) -> Worker | None:
-        return next((worker for worker in self._workers if worker.process is process), None)
-
-    async def _kill(self, process: RunnerProcess) -> None:
-        if (worker := self._worker_of(process)) is not None:
+    async def _kill(self, worker: Worker) -> None:
+        if worker in self._workers:
             if worker.connection.broken and worker.connection.lost and not worker.dismissed:
                 self._count_failure(worker.connection.reason, worker.connection.lost)
             worker.dismissed = True
             worker.connection.end("runner.crashed", "the runner process was stopped")
-        await process.stop(AT_ONCE)
+        await worker.process.stop(AT_ONCE)
 
-    def _run_over(self, process: RunnerProcess) -> None:
+    def _run_over(self, worker: Worker) -> None:
         """A process that has served its number of runs goes when the last of them is over."""
         self._quieter.set()
-        worker = self._worker_of(process)
-        limit = self._limit(worker.place) if worker is not None else 0
-        if worker is None or not limit or worker.served < limit or worker.connection.live_runs or worker.dismissed:
+        limit = self._limit(worker.place)
+        if not limit or worker.served < limit or worker.connection.live_runs or worker.dismissed:
             return
         self._replace(worker)
         if limit == 1 and worker.place == self._usual and self._stopped is None:

@@ -91,9 +91,13 @@ def parent_of(pid: str) -> int:
 
 
 def kill_all(command: int) -> None:
-    """Kill and reap until nobody is left. Who appears while we look is caught in the next round."""
+    """Kill and reap until nobody is left.
+
+    A process that forks and ends all the time is gone whenever everybody was looked through. But what it leaves becomes
+    our own child, so from the second look on only those are looked at, without a pause as long as they change.
+    """
+    pids, seen = descendants() if sys.platform == "linux" else [-command], [0]
     while True:
-        pids = descendants() if sys.platform == "linux" else [-command]
         for pid in pids:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -101,7 +105,19 @@ def kill_all(command: int) -> None:
                 continue  # gone already
         if not reap(command)[1]:
             return
-        select.select([], [], [], RESCAN_SECONDS)
+        if pids == seen:
+            select.select([], [], [], RESCAN_SECONDS)
+        seen, pids = pids, children() if sys.platform == "linux" else pids
+
+
+def children() -> list[int]:
+    """Our own children; on a kernel that does not list them, everybody below us."""
+    pid = os.getpid()
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", "rb") as listed:  # noqa: PTH123 - as above
+            return [int(child) for child in listed.read().split()]
+    except OSError:
+        return descendants()
 
 
 def reap(command: int) -> tuple[int | None, bool]:

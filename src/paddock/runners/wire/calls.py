@@ -17,6 +17,7 @@ from paddock.ports import Caller, HostCallHandler, Unreadable
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, WrongParamsError
 from paddock.runners.wire import frames
 from paddock.runners.wire.frames import Frame, Id
+from paddock_sdk.protocol.errors import API_ERROR_CODES, INVALID_ARGUMENT, NOT_FOUND, RUNTIME_ERROR, UNAUTHORIZED
 from paddock_sdk.protocol.frames import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 
 MAX_RUNNING = 256
@@ -29,20 +30,14 @@ RUN_IS_OVER = "the run is over"
 REFUSED = -32000
 
 API_CODE: Mapping[ErrorCode, str] = {
-    ErrorCode.UNAUTHENTICATED: "unauthorized",
-    ErrorCode.UNAUTHORIZED: "unauthorized",
-    ErrorCode.NOT_FOUND: "not_found",
-    ErrorCode.CONFLICT: "invalid_argument",
-    ErrorCode.SESSION_CLOSED: "unauthorized",
-    ErrorCode.INVALID_ARGUMENT: "invalid_argument",
-    ErrorCode.PAYLOAD_TOO_LARGE: "payload_too_large",
-    ErrorCode.RATE_LIMITED: "rate_limited",
-    ErrorCode.DEADLINE_EXCEEDED: "deadline_exceeded",
-    ErrorCode.RUNTIME_ERROR: "runtime_error",
-    ErrorCode.UNAVAILABLE: "runtime_error",
-    ErrorCode.CURSOR_EXPIRED: "not_found",
+    **{code: code.value for code in ErrorCode if code in API_ERROR_CODES},
+    ErrorCode.UNAUTHENTICATED: UNAUTHORIZED,
+    ErrorCode.CONFLICT: INVALID_ARGUMENT,
+    ErrorCode.SESSION_CLOSED: UNAUTHORIZED,
+    ErrorCode.UNAVAILABLE: RUNTIME_ERROR,
+    ErrorCode.CURSOR_EXPIRED: NOT_FOUND,
 }
-"""The wire knows seven codes; ours are said in those."""
+"""The code on the wire for each of ours."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -138,7 +133,7 @@ class WireCalls:
         self._long_calls: dict[str, set[anyio.CancelScope]] = {}
         """Those at work, by the run they are made for."""
         self._unanswered: set[Id] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.at_work: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[Frame, int]] = deque()
         self._waiting_bytes = 0
 
@@ -147,7 +142,7 @@ class WireCalls:
         if frame.id in self._unanswered:
             text = "a call of this id is still being answered; every call needs an id of its own"
             self._send(frames.refusal(frame.id, INVALID_REQUEST, _error("invalid_argument", text)))
-        elif len(self._tasks) < self._max_running:
+        elif len(self.at_work) < self._max_running:
             self._start(frame, size)
         elif len(self._waiting) < MAX_WAITING and self._waiting_bytes + size <= MAX_WAITING_BYTES:
             self._begin(frame)
@@ -179,7 +174,7 @@ class WireCalls:
     def close(self) -> None:
         """Nobody listens any more: drop what waits, cancel what is at work."""
         self._waiting.clear()
-        for task in self._tasks:
+        for task in self.at_work:
             task.cancel()
 
     def _begin(self, frame: Frame) -> None:
@@ -189,8 +184,8 @@ class WireCalls:
     def _start(self, frame: Frame, size: int) -> None:
         self._begin(frame)
         task = asyncio.create_task(self._work(frame, size))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.at_work.add(task)
+        task.add_done_callback(self.at_work.discard)
 
     async def _work(self, frame: Frame, size: int) -> None:
         """Answer one call, then whichever waits next."""
@@ -200,7 +195,7 @@ class WireCalls:
             self._waiting_bytes -= size
             await self._answer(frame, size)
         if (me := asyncio.current_task()) is not None:
-            self._tasks.discard(me)  # now: a call that comes before the task's callback would wait for nobody
+            self.at_work.discard(me)  # now: a call that comes before the task's callback would wait for nobody
 
     async def _answer(self, frame: Frame, size: int) -> None:
         number, method = frame.id, cast("str", frame.method)
@@ -223,7 +218,12 @@ class WireCalls:
             )
             line = frames.refusal(number, REFUSED, api_error(unavailable))
         except Exception:
-            log.exception("host_call.failed", plugin=self._caller.plugin, method=method)
+            log.exception(
+                "the host failed to answer a host call",
+                action="host_call.failed",
+                plugin=self._caller.plugin,
+                method=method,
+            )
             line = frames.refusal(number, REFUSED, _error("runtime_error", "the host failed to answer"))
         await self._drained()
         self._unanswered.discard(cast("Id", number))
@@ -302,7 +302,7 @@ async def _closed(chunks: Chunks, *, read_to_its_end: bool) -> None:
         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
             await close()
     except Exception:
-        log.exception("host_call.close_failed")
+        log.exception("the source of an answer could not be closed", action="host_call.close_failed")
 
 
 def api_error(refusal: HostError) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from paddock.runners.wire import frames
 from paddock.runners.wire.calls import CallLimits, WireCalls
 from paddock.runners.wire.errors import HandshakeError, LogThrottle, Noise, PeerRefusedError
 from paddock.runners.wire.frames import BadFrameError, Frame, RemoteError
-from paddock.runners.wire.runs import Run, workspace_of
+from paddock.runners.wire.runs import WireRun, workspace_of
 from paddock_sdk.protocol.frames import MAX_RESULT_BYTES, PARSE_ERROR
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
@@ -72,8 +72,6 @@ class RunnerPeer:
     """Make the peer go away at once, whatever it is."""
     drained: Callable[[], Awaitable[None]] = _at_once
     """Wait until the peer has read most of what was sent."""
-    flowing: Callable[[], bool] = lambda: True
-    """Whether `drained` would return at once."""
     on_run_over: Callable[[], None] = lambda: None
     on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
     on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None
@@ -96,7 +94,7 @@ class RunnerConnection:
         """The workspaces whose runs were live when it was closed."""
         self._peer = peer
         self._send = peer.transport.send
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, WireRun] = {}
         self._pending: dict[int, Reply] = {}
         self._last_id = 0
         self._partial = bytearray()
@@ -159,14 +157,10 @@ class RunnerConnection:
         context: Mapping[str, Any],
         listener: RunListener,
         secrets: Mapping[str, str] = NO_SECRETS,
-    ) -> Run:
+    ) -> WireRun:
         """Write `run_agent` as soon as the peer reads; the listener hears the rest."""
         await self._peer.drained()
         return self.begin_run(runner_id, runner_name, run_id, context, listener, secrets)
-
-    @property
-    def flowing(self) -> bool:
-        return self._peer.flowing()
 
     def begin_run(
         self,
@@ -176,9 +170,9 @@ class RunnerConnection:
         context: Mapping[str, Any],
         listener: RunListener,
         secrets: Mapping[str, str] = NO_SECRETS,
-    ) -> Run:
+    ) -> WireRun:
         """Write `run_agent` now."""
-        run = Run(self, run_id, listener, self.limits.run_credit, workspace_of(context))
+        run = WireRun(self, run_id, listener, self.limits.run_credit, workspace_of(context))
         params: dict[str, Any] = {"runner_id": runner_id, "runner_name": runner_name, "context": context}
         if secrets:
             params["secrets"] = secrets
@@ -318,27 +312,41 @@ class RunnerConnection:
         if self._noise.too_much():
             self.fail("runner.protocol_error", "the runner floods the host with lines nobody asked for")
         elif self._noise.tell.take():
-            log.warning(action, plugin=self.caller.plugin, left_out=self._noise.tell.take_left_out(), **details)
+            log.warning(
+                "a runner sent what nobody asked for",
+                action=action,
+                plugin=self.caller.plugin,
+                left_out=self._noise.tell.take_left_out(),
+                **details,
+            )
 
     def _too_large(self) -> None:
         self.fail("payload_too_large", f"the runner sent a frame of more than {self.limits.max_frame_bytes} bytes")
 
     # --- ends -----------------------------------------------------------------------------------------------------
 
-    def forget(self, run: Run) -> None:
+    def forget(self, run: WireRun) -> None:
         """The run is over here; later frames for it are foreign."""
         if self._runs.get(run.run_id) is run:
             del self._runs[run.run_id]
-            self._calls.run_over(run.run_id)
+            if self._calls.at_work:
+                self._calls.run_over(run.run_id)
             self._peer.on_run_over()
 
-    def fail_run(self, run: Run, code: str, message: str) -> None:
+    def fail_run(self, run: WireRun, code: str, message: str) -> None:
         """End one run that broke the rules, tell the peer to stop it, and see to it that it does."""
-        log.warning("runner.run_failed", plugin=self.caller.plugin, run_id=run.run_id, code=code, message=message)
+        log.warning(
+            "a run was ended because its runner broke the rules",
+            action="runner.run_failed",
+            plugin=self.caller.plugin,
+            run_id=run.run_id,
+            code=code,
+            message=message,
+        )
         run.lose(code, message)
         self.own(self._see_it_stopped(run))
 
-    async def _see_it_stopped(self, run: Run) -> None:
+    async def _see_it_stopped(self, run: WireRun) -> None:
         with anyio.move_on_after(CANCEL_SECONDS):
             if await run.ask_to_stop("protocol_error"):
                 return
@@ -353,7 +361,13 @@ class RunnerConnection:
     def fail(self, code: str, message: str) -> None:
         """The peer broke the rules of the connection itself: all its runs are lost and it is killed."""
         if not self.closed:
-            log.warning("runner.connection_failed", plugin=self.caller.plugin, code=code, message=message)
+            log.warning(
+                "a connection was ended because the runner broke the rules",
+                action="runner.connection_failed",
+                plugin=self.caller.plugin,
+                code=code,
+                message=message,
+            )
             self.broken = True
             self.end(code, message)
             self.own(self._peer.kill())

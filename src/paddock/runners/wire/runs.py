@@ -8,9 +8,10 @@ import structlog
 
 from paddock.ports import RunListener
 from paddock.rules.run.outputs import MAX_CODE, MAX_REASON
-from paddock.rules.run.results import SHAPES, TERMINAL_TYPES, Result
+from paddock.rules.run.results import SHAPES, Result
 from paddock.runners.wire.errors import PeerRefusedError
 from paddock.runners.wire.frames import Frame
+from paddock_sdk.protocol.results import TERMINAL_TYPES
 
 if TYPE_CHECKING:
     from paddock.runners.wire.connection import RunnerConnection
@@ -20,7 +21,7 @@ MAX_SEQUENCE = 2**53
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-class Run:
+class WireRun:
     """The host's end of one run (ports.RunHandle)."""
 
     __slots__ = (
@@ -126,7 +127,13 @@ class Run:
             if result.type not in SHAPES and not self._puzzled:
                 self._puzzled = True
                 plugin = self._connection.caller.plugin
-                log.warning("runner.unknown_result", plugin=plugin, run_id=self.run_id, type=result.type[:64])
+                log.warning(
+                    "a runner sent a result of an unknown type",
+                    action="runner.unknown_result",
+                    plugin=plugin,
+                    run_id=self.run_id,
+                    type=result.type[:64],
+                )
             self._credit -= 1
             if self._credit < -self._window:
                 self._connection.fail_run(self, "runner.protocol_error", "the runner ignores its credit window")
@@ -153,7 +160,7 @@ class Run:
         try:
             self._listener.result(result, size)
         except Exception:
-            log.exception("run.listener_failed", run_id=self.run_id)
+            log.exception("a result could not be taken", action="run.listener_failed", run_id=self.run_id)
             if self.live:
                 self._connection.fail_run(self, "runtime_error", "the host failed to take a result")
 
@@ -165,24 +172,20 @@ class Run:
 
 
 class NoRun:
-    """The handle of a run that never began."""
+    """The handle of a run that never began: nothing to tell, to stop or to forget."""
 
     connection_id = ""
 
-    async def cancel(self, reason: str) -> bool:  # noqa: ARG002 - there is nothing to tell
+    async def cancel(self, reason: str) -> bool:  # noqa: ARG002 - nobody hears it
         return True
 
-    def give_credit(self, count: int) -> None:
-        """Nobody to give it to."""
+    def give_credit(self, count: int) -> None: ...
 
-    def steering_available(self, waiting: int) -> None:
-        """Nobody to tell."""
+    def steering_available(self, waiting: int) -> None: ...
 
-    async def force_stop(self) -> None:
-        """Nothing to stop."""
+    async def force_stop(self) -> None: ...
 
-    def release(self) -> None:
-        """Nothing to forget."""
+    def release(self) -> None: ...
 
 
 def workspace_of(context: Mapping[str, Any]) -> str:

@@ -3,3 +3,6 @@ keys and secrets in files of their own.
 
 What never lives here: rows. Whose the bytes are is said by tables, and no name of anybody else becomes a path.
 """
+
+ABOUT, TABLES = "database.json", "tables"
+"""A file and a directory that only the backup of a PostgreSQL database has."""

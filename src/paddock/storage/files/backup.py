@@ -20,14 +20,16 @@ from typing import Any, cast
 
 from paddock.confinement.private import private_file
 from paddock.rules.errors import StorageUnavailableError
-from paddock.storage.sqlite.commands import copy_database, has_database, needed_bytes
+from paddock.rules.values import Value
+from paddock.storage.files import ABOUT, TABLES
+from paddock.storage.sqlite.commands import check_sessions, copy_database, has_database, is_sound, needed_bytes
 from paddock.storage.sqlite.connection import FILE_NAME
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 BLOBS, PLUGINS = "blobs", "plugins"
-ABOUT = "database.json"
-"""What a backup of a PostgreSQL database has."""
+HELD = frozenset({MANIFEST, FILE_NAME, BLOBS, PLUGINS, ABOUT, TABLES})
+"""Nothing else lies at the top of a backup: no settings, no secrets, nothing that a host would read by its name."""
 ENVIRONMENT = ".venv"
 """What a plugin's requirements were installed into. It works in its own place only, so it is made again there."""
 ATTEMPTS = 5
@@ -192,6 +194,8 @@ def unpacked(backup: Path, holding: str) -> Generator[Path]:
 
 def _unpack(backup: Path, whole: Path) -> None:
     if backup.is_dir():
+        if (strange := _strange_in(backup)) is not None:
+            raise BackupError(f"{strange} is no plain file, so this is no backup")
         shutil.copytree(backup, whole)
         return
     whole.mkdir(mode=0o700)
@@ -202,12 +206,20 @@ def _unpack(backup: Path, whole: Path) -> None:
         raise BackupError(f"{backup} is no backup, or is damaged: {error}") from error
 
 
+def _strange_in(backup: Path) -> Path | None:
+    """A link or a device, which no backup holds and which would be copied for what it leads to."""
+    entries = (path for path in backup.rglob("*") if path.is_symlink() or not (path.is_file() or path.is_dir()))
+    return next(entries, None)
+
+
 def _checked(whole: Path, holding: str) -> Mapping[str, Any]:
     manifest = _manifest(whole, holding)
     files: Mapping[str, Mapping[str, Any]] = manifest["files"]
     there = {str(path.relative_to(whole)) for path in whole.rglob("*") if path.is_file()}
     if strange := sorted(there - files.keys() - {MANIFEST}):
         raise BackupError(f"the backup holds {strange[0]}, which its manifest does not name")
+    if strange := sorted(name for name in there if PurePosixPath(name).parts[0] not in HELD):
+        raise BackupError(f"the backup holds {strange[0]}, which no backup does")
     for name, said in files.items():
         if name not in there:
             raise BackupError(f"{name} is missing from the backup")
@@ -221,7 +233,7 @@ def _manifest(whole: Path, holding: str) -> Mapping[str, Any]:
         manifest = cast("dict[str, Any]", json.loads((whole / MANIFEST).read_text(encoding="utf-8")))
         known, files = manifest["format"], manifest["files"]
         _ = [said["sha256"] for said in files.values()]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BackupError(f"this is no backup, or it is damaged: its {MANIFEST} cannot be read") from error
     if known != FORMAT:
         raise BackupError(f"this backup has the format {known}; this version of paddock reads {FORMAT}")
@@ -298,3 +310,37 @@ def _write(archive: tarfile.TarFile, entry: tarfile.TarInfo, place: Path) -> Non
     with source, place.open("xb") as target:
         shutil.copyfileobj(source, target)
     place.chmod(entry.mode & OURS | 0o600)
+
+
+# --- is everything what was written? ----------------------------------------------------------------------------------
+
+
+class Looked(Value, frozen=True):
+    """One thing that was looked at, and what is wrong with it."""
+
+    kind: str
+    """database, conversation or bytes"""
+    name: str
+    problem: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.kind} {self.name}: {self.problem}"
+
+
+def look(data: Path) -> Iterator[Looked]:
+    """Everything there is, one by one."""
+    yield Looked("database", FILE_NAME, is_sound(data))
+    for session_id, damage in check_sessions(data):
+        yield Looked("conversation", session_id, f"fact {damage.seq}: {damage.what}" if damage else None)
+    for name in needed_bytes(data / FILE_NAME):
+        yield Looked("bytes", name, _problem_of(data, name))
+
+
+def _problem_of(data: Path, name: str) -> str | None:
+    """Bytes that were removed since their row was read are not missing: whoever removes a row does that next."""
+    try:
+        with (data / BLOBS / name[:2] / name).open("rb") as file:
+            return None if file_digest(file, "sha256").hexdigest() == name else "damaged: not what their name says"
+    except FileNotFoundError:
+        return "missing" if name in set(needed_bytes(data / FILE_NAME)) else None

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from paddock.ports.definitions import Owner
-from paddock.rules.cluster.secret import ClusterSecret, mark_of
+from paddock.rules.cluster import ClusterSecret, mark_of
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.files.signing_keys import write
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.rules.conversations.attachment_urls import SigningKeys
+from paddock.rules.access.signatures import SigningKeys
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.values import Value
 

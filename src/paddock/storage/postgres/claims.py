@@ -9,9 +9,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from paddock.rules.errors import HostError, OwnedElsewhereError, StorageUnavailableError
-from paddock.storage.postgres.reader import MAX_CONNECTIONS, Reader
-from paddock.storage.postgres.texts import escaped_column
+from paddock.storage.postgres.engine import MAX_CONNECTIONS
 from paddock.storage.tables.log import PLACE
+from paddock.storage.tables.statements import Engine, Query, several
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 MAX_TOGETHER = 64
@@ -25,16 +25,16 @@ _TAKEN = ", ".join(f"taken.{column}" for column in PLACE.split(", "))
 _CLAIM = f"""
 with asked as materialized (
   select given.*, nextval('epochs') as epoch
-    from unnest($1::text[]) with ordinality as given (session_id, place)),
+    from unnest(:session_ids::text[]) with ordinality as given (session_id, place)),
 locked as (
   select s.session_no, asked.epoch from sessions as s join asked on s.session_id = asked.session_id
    for update of s{{or_else}}),
 taken as (
-  update sessions as s set epoch = greatest(s.epoch + 1, locked.epoch), boot = $2 from locked
+  update sessions as s set epoch = greatest(s.epoch + 1, locked.epoch), boot = :host::bigint from locked
    where s.session_no = locked.session_no
-     and ($2::bigint is null or s.boot is null or s.boot = $2
+     and (:host::bigint is null or s.boot is null or s.boot = :host
           or not exists (select 1 from hosts where hosts.boot = s.boot and hosts.gone is null))
-     and ($2 is null or exists (select 1 from hosts where hosts.boot = $2 and hosts.gone is null))
+     and (:host is null or exists (select 1 from hosts where hosts.boot = :host and hosts.gone is null))
   returning s.epoch, {PLACE})
 select coalesce(taken.epoch, asked.epoch), {_TAKEN}, known.boot, known.session_no is not null, coalesce(hosts.gone, ''),
        known.session_no is not null and not exists (select 1 from locked where locked.session_no = known.session_no),
@@ -42,7 +42,7 @@ select coalesce(taken.epoch, asked.epoch), {_TAKEN}, known.boot, known.session_n
   from asked left join taken on taken.session_id = asked.session_id
   left join sessions as known on known.session_id = asked.session_id left join hosts on hosts.boot = known.boot
  order by asked.place"""
-_ALONE, _TOGETHER = _CLAIM.format(or_else=""), _CLAIM.format(or_else=" skip locked")
+_ALONE, _TOGETHER = (Query(several, _CLAIM.format(or_else=words)) for words in ("", " skip locked"))
 
 
 class Taken(NamedTuple):
@@ -64,8 +64,8 @@ class _Asked(NamedTuple):
 class Claims:
     """Raises epochs of sessions above all that were ever given out. `host` tells the number of the one that asks."""
 
-    def __init__(self, reader: Callable[[], Reader], host: Callable[[], int | None]) -> None:
-        self._reader = reader
+    def __init__(self, engine: Engine, host: Callable[[], int | None]) -> None:
+        self._engine = engine
         self._host = host
         self._waiting: list[_Asked] = []
         self._under_way: set[asyncio.Task[None]] = set()
@@ -131,8 +131,8 @@ class Claims:
 
     async def _question(self, group: Sequence[_Asked]) -> None:
         ids = [asked.session_id for asked in group]
-        sql = _ALONE if len(group) == 1 else _TOGETHER
-        found = await self._reader().all(sql, escaped_column(ids), self._host())
+        query = _ALONE if len(group) == 1 else _TOGETHER
+        found = await self._engine.all(query, session_ids=ids, host=self._host())
         for asked, (*row, passed_over, deleted) in zip(group, found, strict=True):
             if passed_over and len(group) > 1:
                 self._start(self._answer([asked]))

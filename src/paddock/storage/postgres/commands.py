@@ -13,13 +13,13 @@ from typing import Literal
 from paddock.rules.agents.addresses import place_of
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.log.chain import Damage
+from paddock.rules.log.projection import Difference
 from paddock.rules.rows.migrations import Refusal
-from paddock.rules.rows.rebuilding import Difference
 from paddock.storage.files.signing_keys import content, fresh, put, rotated
 from paddock.storage.postgres.connection import AWAY, Connection, advice_on, connect, unavailable
 from paddock.storage.postgres.engine import rows_of, run
+from paddock.storage.postgres.hosts import refuse_while_served
 from paddock.storage.postgres.migrate import bring_up_to_date, still_pending
-from paddock.storage.postgres.ownership import refuse_while_served
 from paddock.storage.tables.rebuilding import NEEDED, PAGE, compared, looked_at, put_right, session_numbers
 from paddock.storage.tables.schema import shipped_migrations
 from paddock.storage.tables.statements import Answer, Work

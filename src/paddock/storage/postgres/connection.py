@@ -12,7 +12,6 @@ import asyncpg
 
 from paddock.rules.agents.addresses import each_machine, place_of, without_secrets
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
-from paddock.storage.postgres.texts import decode, encode
 from paddock_sdk.causes import cause_of
 
 CONNECT_SECONDS = 3.0
@@ -84,7 +83,7 @@ LOST = (
 _asyncpg = cast("Any", asyncpg)  # it has no types of its own
 _answered_last: dict[str, int] = {}
 """Which machine of an address answered last, of those that name several."""
-_LIMITS = {"timeout": CONNECT_SECONDS, "command_timeout": ANSWER_SECONDS}
+LIMITS = {"timeout": CONNECT_SECONDS, "command_timeout": ANSWER_SECONDS}
 _SETTLE = """
 select set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
        set_config('idle_in_transaction_session_timeout', $1, false),
@@ -111,7 +110,7 @@ async def connect(address: str, *, patience: float | None = None) -> Connection:
 
     `patience`: how many seconds a statement may take of somebody who moves all there is, and of nobody else.
     """
-    limits = _LIMITS if patience is None else {**_LIMITS, "command_timeout": patience}
+    limits = LIMITS if patience is None else {**LIMITS, "command_timeout": patience}
     try:
         connection = cast("Connection", await _dial(address, **limits))
     except (*AWAY, ValueError) as error:
@@ -136,7 +135,7 @@ async def open_pool(address: str, *, most: int, idle_seconds: float) -> Pool:
     sizes = {"min_size": 1, "max_size": most, "max_inactive_connection_lifetime": idle_seconds}
     try:
         opened = await _asyncpg.create_pool(
-            address, **sizes, **_LIMITS, connect=_dial, init=_settle_reader, reset=_nothing_to_reset
+            address, **sizes, **LIMITS, connect=_dial, init=_settle_reader, reset=_nothing_to_reset
         )
     except (*AWAY, ValueError) as error:
         raise unavailable(error, address) from error
@@ -298,3 +297,38 @@ _SAYS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], 
 
 def _first_line(error: BaseException) -> str:
     return cause_of(error).splitlines()[0]
+
+
+# --- text that PostgreSQL cannot hold ---------------------------------------------------------------------------------
+
+
+_NUL, _MARK = "\x00", "\x1a"
+
+
+def escaped(text: str) -> str:
+    if _NUL in text or _MARK in text:
+        return text.replace(_MARK, _MARK + "1").replace(_NUL, _MARK + "0")
+    return text
+
+
+def unescaped(text: str) -> str:
+    if _MARK in text:
+        return text.replace(_MARK + "0", _NUL).replace(_MARK + "1", _MARK)
+    return text
+
+
+def escaped_column(column: Sequence[str | None]) -> Sequence[str | None]:
+    """A whole column; looked through once, because hardly any holds such a character."""
+    together = "".join(filter(None, column))
+    if _NUL in together or _MARK in together:
+        return [text and escaped(text) for text in column]
+    return column
+
+
+def encode(text: str) -> bytes:
+    return escaped(text).encode()
+
+
+def decode(stored: bytes) -> str:
+    text = str(stored, "utf-8")
+    return unescaped(text) if _MARK in text else text

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from paddock.rules.errors import StorageUnavailableError
-from paddock.storage.files.backup import ABOUT
+from paddock.storage.files import ABOUT, TABLES
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
+from paddock.storage.postgres.hosts import refuse_while_served
 from paddock.storage.postgres.migrate import bring_up_to_date
-from paddock.storage.postgres.ownership import refuse_while_served
 
-TABLES = "tables"
 STOP_THEM = "stop them first: they would not end what was going on when the backup was made"
 OUR_OWN = ("schema_version", "hosts", "errands", "probes", "model_spent")
 PATIENCE_SECONDS = 24 * 3600.0

@@ -1,4 +1,6 @@
-"""Brings the schema of a database up to date: numbered steps, one transaction each, one host at a time."""
+"""Brings the schema of a database up to date: numbered steps, one transaction each, one host at a time. And the types
+that rows travel as, which follow from the row types and are made when they are missing.
+"""
 
 from collections.abc import Sequence
 
@@ -8,7 +10,8 @@ from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.migrations import Migration, Refusal, pending
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.engine import run
-from paddock.storage.postgres.ownership import keep_hosts_out
+from paddock.storage.postgres.group import ROW_TYPES
+from paddock.storage.postgres.hosts import keep_hosts_out
 from paddock.storage.tables.schema import STEPS, shipped_migrations
 
 _LOCK = 0x7061_6464_6F63_6B01
@@ -25,6 +28,8 @@ _STAY = "alter table schema_version add column if not exists goes_with integer"
 _APPLIED = "insert into schema_version (number, name, checksum, goes_with, applied_at) values ($1, $2, $3, $4, now())"
 _STEPS = "select number, checksum, (to_jsonb(s) ->> 'goes_with')::integer from schema_version s"
 """The last column came later: where it is missing, it says nothing."""
+_TYPES = """
+select name from unnest($1::text[]) as wanted (name) where to_regtype(name) is null"""
 
 
 async def bring_up_to_date(address: str, available: Sequence[Migration] | None = None) -> None:
@@ -47,12 +52,14 @@ async def migrate(connection: Connection, available: Sequence[Migration]) -> Non
     await connection.execute(_STAY)
     for step in await _missing(connection, available):
         await _apply(connection, step)
+    for name in await _missing_types(connection):
+        await connection.execute(f"create type {name} as ({ROW_TYPES[name]})")
 
 
 async def _is_current(connection: Connection, available: Sequence[Migration]) -> bool:
     """Most starts change nothing, and need neither the lock nor the right to change the schema."""
     try:
-        return not await _missing(connection, available)
+        return not await _missing(connection, available) and not await _missing_types(connection)
     except asyncpg.UndefinedTableError:
         return False
 
@@ -62,6 +69,10 @@ async def _missing(connection: Connection, available: Sequence[Migration]) -> Se
     if isinstance(steps, Refusal):
         raise StorageUnavailableError(steps.sentence)
     return steps
+
+
+async def _missing_types(connection: Connection) -> Sequence[str]:
+    return [row[0] for row in await connection.fetch(_TYPES, list(ROW_TYPES))]
 
 
 async def still_pending(connection: Connection, available: Sequence[Migration]) -> Sequence[Migration] | Refusal:

@@ -1,137 +1,140 @@
-"""Search in one conversation: an index for what is old, a look at each item for what is new, one answer.
+"""Full-text search in PostgreSQL: arrays of words that the program cuts, `tsvector` for knowledge.
 
-The index says which items hold all the words asked for; whether they stand together, as in a phrase, is looked up in
-the item. Every item also carries two marks: its conversation, and the stretch of the conversation it is in. The newest
-stretches are asked first, so a word that everybody uses costs no more than a rare one.
+An index says which texts hold all the words asked for; whether they stand together, as in a phrase, and how a word
+begins, is looked up in the text. Every row also carries two marks: its conversation or its user, and the stretch it is
+in. The newest stretches are asked first, so a word that everybody uses costs no more than a rare one.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import anyio.to_thread
+import msgspec
 
+from paddock.ports.knowledge import ChunkFilter, DocumentRow, StoredChunk
 from paddock.rules.rows.rows import TranscriptRow
-from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.passages import B
+from paddock.rules.search.queries import MIN_BEGINNING, ThreadQuery, TranscriptQuery, owner_mark
 from paddock.rules.search.tokens import Phrase, tokens_of
-from paddock.rules.values import Value
-from paddock.storage.postgres.connection import Connection
-from paddock.storage.postgres.reader import Reader
-from paddock.storage.postgres.texts import escaped_column
-from paddock.storage.search.in_parts import InParts
-from paddock.storage.tables.conversations import ITEMS, PRESENT
+from paddock.storage.search import IndexedTo, TextPlace
+from paddock.storage.search.history import FILTERED
+from paddock.storage.tables.conversations import ITEMS
+from paddock.storage.tables.knowledge import DOCUMENT
+from paddock.storage.tables.statements import Values, Work, ask
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 STRETCH = 2048
 """Numbers of a conversation's log that share a mark."""
-PAGE = 64
-"""Items that are not indexed yet and are read at once."""
-_NO_END = 1 << 62
-
-_PLACE = """
-select s.session_no, reached.seq,
-       (select count(*) from (select 1 from transcript t where t.session_no = s.session_no and t.seq > reached.seq
-         limit $2) as missing)
-  from sessions s left join search_progress p on p.session_no = s.session_no, lateral (select coalesce(p.seq, 0) as seq)
-       as reached
- where s.session_id = $1"""
-_NUMBER = "select session_no from sessions where session_id = $1"
-_FILTERS = f"""
-   {PRESENT}
-   and ($4::text[] is null or t.role = any($4)) and ($5::text[] is null or t.role || ' ' || t.item_type = any($5))
-   and ($6::float8 is null or t.created_at > $6) and ($7::float8 is null or t.created_at < $7)
-   and ($8::bool or t.subthread_id is not distinct from $9::text)"""
-_COLUMNS = ITEMS.of("t")
-_TAIL = f"""
-select {_COLUMNS} from transcript t where t.session_no = $1 and t.seq > $2 and t.seq < $3 {_FILTERS}
- order by t.seq desc limit $10"""
+THREADS = 128
+"""Conversations, of whomever, that share a mark."""
+WIDTHS = (2, 16)
+"""So many stretches of conversations are asked first, and so many then."""
+_ADD = """
+insert into {table} (session_no, seq, tokens)
+select session_no, seq, string_to_array(words, ' ')
+  from unnest(:sessions::bigint[], :seqs::bigint[], :words::text[]) as given (session_no, seq, words)
+on conflict (session_no, seq) do update set tokens = excluded.tokens"""
 # Materialized: else the newest items are walked one by one in the hope to meet a hit. The hits are looked at from the
 # newest on, one by one (`offset 0` keeps it so), and no further than is needed: a word may be in thousands of items.
 _INDEXED = f"""
 with hit as materialized (
-  select seq from search where tokens @> $10::text[] and tokens && $11::text[] and seq > $2 and seq < $3)
+  select seq from search
+   where tokens @> :entries::text[] and tokens && :marks::text[]
+     and seq > :after and seq < :before)
 select item.* from (select seq from hit order by seq desc) as newest cross join lateral (
-  select {_COLUMNS} from transcript t where t.session_no = $1 and t.seq = newest.seq {_FILTERS} offset 0) as item
- order by newest.seq desc limit $12"""
-
-_BEGIN = "insert into search_progress (session_no, seq) values ($1, 0) on conflict do nothing"
-_REACHED = "select seq from search_progress where session_no = $1 for update"
-_NEXT = "select seq, content from transcript where session_no = $1 and seq > $2 order by seq limit $3 for share"
-_ADD = """
-insert into search (session_no, seq, tokens)
-select $1, seq, string_to_array(words, ' ') from unnest($2::bigint[], $3::text[]) as given (seq, words)
-on conflict (session_no, seq) do update set tokens = excluded.tokens"""
-_REACH = "update search_progress set seq = $2 where session_no = $1"
-
-Filters = tuple[Any, Any, Any, Any, Any, Any]
-
-
-class Place(Value, frozen=True):
-    """Position of a session in the index."""
-
-    session_no: int
-    seq: int
-    missing: int
-    """How many items are not in it yet; counted up to as many as was asked."""
+  select {ITEMS.of("t")} from transcript t where t.session_no = :number and t.seq = newest.seq {FILTERED} offset 0
+) as item
+ order by newest.seq desc limit :limit"""
+_NEWEST = """
+select max(session_no) from sessions
+ where workspace_id = :workspace_id and user_id = :user_id and session_no <= :number"""
+_TEXTS = """
+with hit as materialized (
+  select session_no, seq from thread_search
+   where tokens @> :entries::text[] and tokens && :marks::text[] and (session_no, seq) < (:number, :seq)
+     and session_no >= :first)
+select session_no, seq from hit order by session_no desc, seq desc limit :limit"""
 
 
-async def place_of(connection: Connection, session_id: str, enough: int) -> Place | None:
-    found = await connection.fetchrow(_PLACE, session_id, enough)
-    return Place(*found) if found else None
+class PostgresIndex:
+    """The `Index` of items and titles."""
+
+    ENOUGH: int = 128
+    MAX_TAIL: int = 256
+    CONVERSATIONS: int = 32
+    MESSAGES: int = 64
+
+    def words_of_item(self, session_no: int, seq: int, content: str) -> str:
+        marks = _conversation(session_no), _stretch(session_no, seq // STRETCH)
+        return " ".join(dict.fromkeys((*marks, *entries_of(tokens_of(content)))))
+
+    def words_of_text(self, mark: str, session_no: int, content: str) -> str:
+        marks = mark, f"{mark}/{session_no // THREADS}"
+        return " ".join(dict.fromkeys((*marks, *entries_of(tokens_of(content), _beginning_of_title))))
+
+    def add(self, table: str, words: Sequence[tuple[int, int, str]]) -> Work[None]:
+        if words:
+            sessions, seqs, texts = zip(*words, strict=True)
+            yield ask(_ADD.format(table=table), sessions=sessions, seqs=seqs, words=texts)
+
+    def find_items(
+        self, place: IndexedTo, query: TranscriptQuery, filters: Mapping[str, Any], before: int, limit: int
+    ) -> Work[Sequence[Values]]:
+        newest = place.seq // STRETCH
+        first = max(newest - 1, 0)
+        near = [_stretch(place.session_no, number) for number in range(first, newest + 1)]
+        start = first * STRETCH
+        found = yield from _look_up(place, query, filters, near, (start - 1, before), limit)
+        everywhere, rest = [_conversation(place.session_no)], (-1, min(start, before))
+        more = yield from _look_up(place, query, filters, everywhere, rest, limit - len(found))
+        return [*found, *more]
+
+    def find_texts(self, query: ThreadQuery, before: TextPlace, limit: int) -> Work[Sequence[TextPlace]]:
+        """Few stretches first, then more, then all that is left, until there is something."""
+        whose = {"workspace_id": query.workspace_id, "user_id": query.user_id}
+        [(newest,)] = yield ask(_NEWEST, **whose, number=before[0] if before[1] else before[0] - 1)
+        if newest is None:
+            return []
+        mark = owner_mark(query.workspace_id, query.user_id)
+        number, seq = min(before, (newest + 1, 0))
+        found: Sequence[Any] = ()
+        for marks, first in _spans(mark, newest // THREADS):
+            asked = {"entries": _entries_for(query.phrases, _beginning_of_title), "marks": marks, "limit": limit}
+            found = yield ask(_TEXTS, **asked, number=number, seq=seq, first=first)
+            if found:
+                break
+        return [(session_no, at) for session_no, at in found]
 
 
-async def workspace_of(connection: Connection, session_id: str) -> str | None:
-    return await connection.fetchval("select workspace_id from sessions where session_id = $1", session_id)
+def _look_up(
+    place: IndexedTo,
+    query: TranscriptQuery,
+    filters: Mapping[str, Any],
+    marks: Sequence[str],
+    between: tuple[int, int],
+    limit: int,
+) -> Work[Sequence[Values]]:
+    """Items between two places that have all the words, the newest first, until there are enough that answer."""
+    asked = {**filters, "number": place.session_no, "entries": _entries_for(query.phrases), "marks": marks}
+    (after, before), wanted, found = between, 0, list[Values]()
+    while len(found) < limit and before > after + 1:
+        wanted = max(limit - len(found), wanted * 4)
+        rows = yield ask(_INDEXED, **asked, after=after, before=before, limit=wanted)
+        found += [row for row in rows if query.answered_by(TranscriptRow("", *row))]
+        if len(rows) < wanted:
+            break
+        before = rows[-1][0]
+    return found[: max(limit, 0)]
 
 
-# --- into the index --------------------------------------------------------------------------------------------------
-
-
-async def add_part(connection: Connection, session_id: str, size: int) -> bool:
-    """Index the next items of a conversation, inside a transaction; whether there may be more.
-
-    The items are held meanwhile, so that nobody erases one whose words are just on their way into the index.
-    """
-    session_no = await connection.fetchval(_NUMBER, session_id)
-    if session_no is None:
-        return False
-    await connection.fetch(_BEGIN, session_no)
-    reached = await connection.fetchval(_REACHED, session_no)
-    found = await connection.fetch(_NEXT, session_no, reached, size)
-    if found:
-        seqs = [row[0] for row in found]
-        words = await anyio.to_thread.run_sync(_words, session_no, [(row[0], row[1]) for row in found])
-        await connection.fetch(_ADD, session_no, seqs, words)
-        await connection.fetch(_REACH, session_no, seqs[-1])
-    return len(found) == size
-
-
-def _words(session_no: int, items: Sequence[tuple[int, str]]) -> list[str]:
-    return [" ".join(dict.fromkeys(_entries(session_no, seq, text))) for seq, text in items]
-
-
-def _entries(session_no: int, seq: int, text: str) -> Iterator[str]:
-    yield _conversation(session_no)
-    yield _stretch(session_no, seq // STRETCH)
-    yield from entries_of(tokens_of(text))
-
-
-def entries_of(tokens: Iterable[str]) -> Iterator[str]:
-    """Tokens, and for each the mark of how it begins: a single character is asked for by that."""
-    for token in tokens:
-        yield token
-        if not token.isascii():
-            yield _beginning(token[0])
-
-
-def asked_for(phrase: Phrase) -> Sequence[str]:
-    """Tokens a text must have in the index to hold this phrase."""
-    *first, last = phrase.tokens
-    return [*first, _beginning(last) if phrase.prefix else last]
-
-
-def _beginning(character: str) -> str:
-    return f"^{character}"  # no token has such a sign
+def _spans(mark: str, last: int) -> Iterator[tuple[list[str], int]]:
+    """Which marks to ask for, and the first conversation that may have them."""
+    for width in WIDTHS:
+        first = max(last - width + 1, 0)
+        yield [f"{mark}/{number}" for number in range(first, last + 1)], first * THREADS
+        if not first:
+            return
+    yield [mark], 0
 
 
 def _conversation(session_no: int) -> str:
@@ -142,114 +145,145 @@ def _stretch(session_no: int, number: int) -> str:
     return f"/{session_no}/{number}"
 
 
-# --- out of it -------------------------------------------------------------------------------------------------------
+# --- words -----------------------------------------------------------------------------------------------------------
 
 
-async def find(
-    connection: Connection, session_id: str, query: TranscriptQuery, most: int | None = None
-) -> Sequence[TranscriptRow] | None:
-    """The newest items that answer the query. What the index does not have is read item by item; None when that would
-    be more than `most`.
-    """
-    place = await place_of(connection, session_id, 1 if most is None else most + 1)
-    if place is None or not query.phrases:
-        return []
-    if most is not None and place.missing > most:
-        return None
-    search = _Search(connection, session_id, place, query)
-    if place.missing:
-        await search.read_tail()
-    if place.seq:
-        newest = place.seq // STRETCH
-        start = max(newest - 1, 0) * STRETCH
-        near = [_stretch(place.session_no, number) for number in range(max(newest - 1, 0), newest + 1)]
-        upper = min(place.seq + 1, _NO_END if query.before_seq is None else query.before_seq)
-        await search.look_up(near, start - 1, upper)
-        await search.look_up([_conversation(place.session_no)], -1, min(start, upper))
-    return search.found
+def _beginning(token: str) -> str | None:
+    """The mark of how a token begins: a single character of a script without spaces is asked for by it."""
+    return None if token.isascii() else f"^{token[0]}"  # no token has such a sign
 
 
-class _Search:
-    def __init__(self, connection: Connection, session_id: str, place: Place, query: TranscriptQuery) -> None:
-        self.found: list[TranscriptRow] = []
-        self._connection = connection
-        self._session_id = session_id
-        self._place = place
-        self._query = query
-        self._filters = _filters(query)
-
-    async def read_tail(self) -> None:
-        before = _NO_END if self._query.before_seq is None else self._query.before_seq
-        rows = [None] * PAGE
-        while len(self.found) < self._query.limit and len(rows) == PAGE:
-            where = (self._place.session_no, self._place.seq, before, *self._filters)
-            rows = await self._connection.fetch(_TAIL, *where, PAGE)
-            before = self._take(rows)
-
-    async def look_up(self, marks: Sequence[str], after: int, before: int) -> None:
-        """Items between two places that have all the words, the newest first, until there are enough."""
-        entries = list(dict.fromkeys(entry for phrase in self._query.phrases for entry in asked_for(phrase)))
-        wanted = 0
-        while (missing := self._query.limit - len(self.found)) > 0 and before > after + 1:
-            wanted = max(missing, wanted * 4)
-            where = (self._place.session_no, after, before, *self._filters)
-            rows = await self._connection.fetch(_INDEXED, *where, entries, list(marks), wanted)
-            before = self._take(rows)
-            if len(rows) < wanted:
-                return
-
-    def _take(self, rows: Sequence[Any]) -> int:
-        """Keep those that answer the query; the place of the last one looked at."""
-        items = [TranscriptRow(self._session_id, *row) for row in rows]
-        self.found += self._query.scan(items)[: self._query.limit - len(self.found)]
-        return items[-1].seq if items else 0
+def _beginning_of_title(token: str) -> str | None:
+    """The mark of the first letters of a word: people search for conversations while they type."""
+    return f"^{token[:MIN_BEGINNING]}" if len(token) >= MIN_BEGINNING else _beginning(token)
 
 
-def _filters(query: TranscriptQuery) -> Filters:
-    roles = None if query.roles is None else escaped_column(sorted(query.roles))
-    pairs = None if query.kinds is None else sorted(f"{role} {kind}" for role, kind in query.kinds)
-    view = query.view
-    return (
-        roles,
-        None if pairs is None else escaped_column(pairs),
-        query.after,
-        query.before,
-        view.all_subthreads,
-        view.subthread_id,
-    )
+Beginning = Callable[[str], str | None]
 
 
-# --- when a conversation gets into the index -------------------------------------------------------------------------
+def entries_of(tokens: Iterable[str], beginning: Beginning = _beginning) -> Iterator[str]:
+    """Tokens, and the mark of how each of them begins."""
+    for token in tokens:
+        yield token
+        if (mark := beginning(token)) is not None:
+            yield mark
 
-ENOUGH = 128
-MAX_TAIL = 256
-PART = 64
-"""Items per commit."""
+
+def entries_for(phrase: Phrase, beginning: Beginning = _beginning) -> Sequence[str]:
+    """Entries that a text must have in the index to hold this phrase."""
+    *first, last = phrase.tokens
+    return [*first, (beginning(last) or last) if phrase.prefix else last]
 
 
-class Indexing(InParts):
-    """Puts conversations into the index in small parts.
+def _entries_for(phrases: Sequence[Phrase], beginning: Beginning = _beginning) -> list[str]:
+    return list(dict.fromkeys(entry for phrase in phrases for entry in entries_for(phrase, beginning)))
 
-    A search reads up to `MAX_TAIL` items one by one, and when more are missing (after an upgrade, or a restart that
-    forgot the counts) it has them indexed first.
+
+# --- the words of knowledge ------------------------------------------------------------------------------------------
+
+MOST_POSITIONS = 255
+"""As many places of one word as the database keeps."""
+
+_ADD_CHUNKS = """
+with added as (
+  insert into knowledge_chunks (kb_no, document_no, position, text, start, "end", page, heading, vector)
+  select :kb_no, :document_no, * from unnest(:position::bigint[], :text::text[], :start::bigint[], :end::bigint[],
+                                             :page::bigint[], :heading::text[], :vector::bytea[])
+  returning chunk_no, position)
+insert into knowledge_words (chunk_no, document_no, length, tokens)
+select chunk_no, :document_no, length, tokens::tsvector from added
+  join unnest(:position::bigint[], :length::bigint[], :tokens::text[]) as given (position, length, tokens)
+    using (position)"""
+_PASSING = f"""
+select document_no, {DOCUMENT} from knowledge_documents where kb_no = :kb_no and ready
+   and (:document_ids::text[] is null or document_id = any(:document_ids))
+   and (:names::text[] is null or name = any(:names))
+   and (:media_types::text[] is null or media_type = any(:media_types))"""
+_SIZE = """
+select coalesce(sum(chunk_count), 0)::float8, coalesce(sum(token_count), 0)::float8 from knowledge_documents
+ where kb_no = :kb_no and ready"""
+# The words are unpacked once (`||`), and not again for each term. Without a list of documents all that are ready count.
+_BEST = f"""
+with hit as materialized (
+  select w.chunk_no, w.length, w.tokens || ''::tsvector as tokens from knowledge_words w
+    join knowledge_documents d on d.document_no = w.document_no and d.ready
+   where w.tokens @@ :query::tsquery and (:passing::bigint[] is null or w.document_no = any(:passing))),
+term as materialized (
+  select given.query::tsquery as query,
+         ln(1 + (greatest(:chunks::float8, found.count) - found.count + 0.5) / (found.count + 0.5)) as weight
+    from unnest(:queries::text[]) as given (query),
+         lateral (select count(*) from hit where hit.tokens @@ given.query::tsquery) as found)
+select chunk_no, sum(term.weight * ts_rank(tokens, term.query)) / ({1 - B} + {B} * length / :length::float8) as score
+  from hit join term on hit.tokens @@ term.query
+ group by chunk_no, length order by score desc, chunk_no limit :limit"""
+
+
+class PostgresWords:
+    """The index of words.
+
+    PostgreSQL has no BM25 of its own. What it has counts how often a word stands in a chunk, with less and less weight
+    for each time; weighed by how rare the word is in what was found, and by the chunk's length, that is as good.
     """
 
-    def __init__(self, reader: Reader) -> None:
-        super().__init__(ENOUGH)
-        self._reader = reader
+    SOURCE_PART_BYTES: int = 1_048_576
+    CHUNKS_PER_COMMIT: int = 64
+    DROPPED_PER_COMMIT: int = 256
 
-    async def find(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
-        look = partial(find, session_id=session_id, query=query)
-        found = await self._reader.ask(partial(look, most=MAX_TAIL))
-        if found is None:
-            await self.catch_up(session_id)
-            found = await self._reader.ask(look)
-        return found or []
+    def add(self, kb_no: int, document_no: int, chunks: Sequence[StoredChunk]) -> Work[None]:
+        rows = [(*msgspec.structs.astuple(one.chunk), one.vector) for one in chunks]
+        names = (*chunks[0].chunk.__struct_fields__, "vector")
+        length, tokens = columns(kb_no, [one.tokens for one in chunks])
+        given = dict(zip(names, zip(*rows, strict=True), strict=True))
+        yield ask(_ADD_CHUNKS, kb_no=kb_no, document_no=document_no, **given, length=length, tokens=tokens)
 
-    async def workspace_of(self, session_id: str) -> str | None:
-        return await self._reader.ask(partial(workspace_of, session_id=session_id))
+    def find(
+        self, kb_no: int, terms: Sequence[Phrase], limit: int, only: ChunkFilter
+    ) -> Work[Sequence[tuple[int, float]]]:
+        """The best chunks of documents that count."""
+        passing = None if only == ChunkFilter() else (yield from _passing(kb_no, only))
+        [(chunks, tokens)] = yield ask(_SIZE, kb_no=kb_no)
+        queries = [_lexeme(entry) for term in terms for entry in entries_for(term)]
+        asked = {"query": f"{_base(kb_no)} & ({' | '.join(queries)})", "queries": queries, "passing": passing}
+        length = max(tokens / max(chunks, 1), 1.0)
+        found = yield ask(_BEST, **asked, chunks=chunks, length=length, limit=limit)
+        return [(number, score) for number, score in found]
 
-    async def add_part(self, session_id: str) -> bool:
-        """A part that a crash forgets is made again."""
-        add = partial(add_part, session_id=session_id, size=PART)
-        return await self._reader.perform(add, durably=False)
+
+def _passing(kb_no: int, only: ChunkFilter) -> Work[Sequence[int]]:
+    names = {
+        name: None if some is None else sorted(some)
+        for name, some in (
+            ("document_ids", only.document_ids),
+            ("names", only.names),
+            ("media_types", only.media_types),
+        )
+    }
+    documents = [(number, DocumentRow(*row)) for number, *row in (yield ask(_PASSING, kb_no=kb_no, **names))]
+    return [
+        number
+        for number, document in documents
+        if only.passes(document, msgspec.json.decode(document.metadata or b"{}"))
+    ]
+
+
+def columns(kb_no: int, tokens: Sequence[str]) -> tuple[Sequence[int], Sequence[str]]:
+    """How many tokens each chunk has, and its tokens as the database's own type."""
+    cut = [text.split() for text in tokens]
+    return [len(words) for words in cut], [_vector(kb_no, words) for words in cut]
+
+
+def _vector(kb_no: int, words: Sequence[str]) -> str:
+    entries = (f"{_lexeme(entry)}:{_positions(count)}" for entry, count in Counter(entries_of(words)).items())
+    return " ".join((_base(kb_no), *entries))
+
+
+def _base(kb_no: int) -> str:
+    return f"'/{kb_no}'"  # no token has such a sign
+
+
+def _positions(count: int) -> str:
+    return ",".join(map(str, range(1, min(count, MOST_POSITIONS) + 1)))
+
+
+def _lexeme(entry: str) -> str:
+    return "'" + entry.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -16,20 +16,18 @@ from paddock.rules.agents.addresses import place_of as shown
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.log.chain import Damage
 from paddock.rules.rows.rows import Apart, AuditRow, TranscriptRow
-from paddock.rules.search.history_search import TranscriptQuery
-from paddock.rules.search.thread_search import FoundThreads, ThreadQuery
+from paddock.rules.search.queries import FoundThreads, ThreadQuery, TranscriptQuery
 from paddock.storage.postgres.claims import Claims
 from paddock.storage.postgres.connection import Connection, connect
-from paddock.storage.postgres.engine import PostgresEngine, run
-from paddock.storage.postgres.group import Piece, write_rows
-from paddock.storage.postgres.hosts import PostgresHosts
+from paddock.storage.postgres.engine import Answer, Ask, PostgresEngine, Reader, run
+from paddock.storage.postgres.group import ToWrite, write_rows
+from paddock.storage.postgres.hosts import PostgresHosts, own_connection
 from paddock.storage.postgres.migrate import bring_up_to_date
-from paddock.storage.postgres.ownership import own_connection
-from paddock.storage.postgres.reader import Answer, Ask, Reader
-from paddock.storage.postgres.search import Indexing
+from paddock.storage.postgres.search import PostgresIndex, PostgresWords
 from paddock.storage.postgres.silence import Silence
-from paddock.storage.postgres.thread_search import ThreadIndexing
 from paddock.storage.postgres.writer import Writer
+from paddock.storage.search.history import HistorySearch
+from paddock.storage.search.threads import ThreadSearch
 from paddock.storage.tables import Records
 from paddock.storage.tables.log import checked, is_taken
 from paddock.storage.tables.statements import Engine
@@ -38,18 +36,20 @@ from paddock.storage.tables.statements import Engine
 class PostgresStore(Records):
     """All of the `Store` port over one database. `host_id`: serve it as the host of this name."""
 
+    words = PostgresWords()
+
     def __init__(self, address: str, *, host_id: str = "", url: str = "") -> None:
         self._address = address
         self.engine: Engine = PostgresEngine(lambda: self.reader, self.perform)
         self._silence = Silence(address, self._fell_silent)
         self.hosts = (
-            PostgresHosts(address, host_id, url, reader=lambda: self.reader, silence=self._silence) if host_id else None
+            PostgresHosts(address, host_id, url, engine=self.engine, silence=self._silence) if host_id else None
         )
         self._last_backend = 0
         self._parts: tuple[Writer, Reader] | None = None
-        self._claims = Claims(lambda: self.reader, lambda: self._need_open()[0].boot)
-        self._indexing: Indexing | None = None
-        self._thread_indexing: ThreadIndexing | None = None
+        self._claims = Claims(self.engine, lambda: self.writer.boot)
+        self._indexing: HistorySearch | None = None
+        self._thread_indexing: ThreadSearch | None = None
 
     async def open(self) -> None:
         await bring_up_to_date(self._address)
@@ -62,8 +62,8 @@ class PostgresStore(Records):
         host = f"{socket.gethostname()}:{os.getpid()}"
         writer = Writer(connection, self._connect, self._address, host, self._silence)
         self._parts = writer, reader
-        self._indexing = Indexing(reader)
-        self._thread_indexing = ThreadIndexing(reader)
+        self._indexing = HistorySearch(self.engine, PostgresIndex())
+        self._thread_indexing = ThreadSearch(self.engine, PostgresIndex())
         if self.hosts is not None:
             self.hosts.on_boot = partial(setattr, writer, "boot")
             await self.hosts.register()
@@ -90,7 +90,7 @@ class PostgresStore(Records):
     # --- the log
 
     async def claim(self, session_id: str) -> Claim:
-        writer = self._need_open()[0]
+        writer = self.writer
         on_its_way = writer.is_waiting(session_id)
         with writer.claiming(session_id):
             taken = await self._claims.take(session_id)
@@ -102,7 +102,7 @@ class PostgresStore(Records):
 
     def append(self, batch: Batch) -> Awaitable[None]:
         """A future and not a coroutine: every message passes here, and a task to wait in costs more than the wait."""
-        writer = self._need_open()[0]
+        writer = self.writer
         if not writer.may_write(batch):
             raise StaleOwnerError(f"session {batch.session_id} has another owner")
         done = writer.submit(batch, batch.rows)
@@ -111,7 +111,7 @@ class PostgresStore(Records):
         return done
 
     async def took(self, batch: Batch) -> bool:
-        if not self._need_open()[0].may_write(batch):
+        if not self.writer.may_write(batch):
             raise StaleOwnerError(f"session {batch.session_id} has another owner")
         return is_taken(batch, *await self.end(batch.session_id))
 
@@ -133,27 +133,27 @@ class PostgresStore(Records):
     # --- rows that belong to no session's facts
 
     async def write(self, rows: Sequence[Apart | ApiKeyRow]) -> None:
-        await self._need_open()[0].submit(None, rows)
-
-    async def purge(self, *, limit: int = 500) -> int:  # noqa: ARG002 - the port's
-        """Nothing is left behind here: what is deleted goes in one commit."""
-        return 0
+        await self.writer.submit(None, rows)
 
     async def scrub(self) -> None:
         """Not ours to do: the server's files are the server's."""
 
     # --- for tables of their own that live in this database
 
-    async def perform(self, deed: Ask[Answer], rows: Sequence[AuditRow] = ()) -> Answer:
-        """Do something durably and together with these rows, beside the writer: long works never hold up the log."""
+    async def perform(self, deed: Ask[Answer], rows: Sequence[AuditRow] = (), *, durably: bool = True) -> Answer:
+        """Do something together with these rows, beside the writer: long works never hold up the log."""
 
         async def together(connection: Connection) -> Answer:
-            await write_rows(connection, Piece(None, rows))
+            await write_rows(connection, ToWrite(None, rows))
             return await deed(connection)
 
-        return await self.reader.perform(together)
+        return await self.reader.perform(together, durably=durably)
 
     # --- within
+
+    @property
+    def writer(self) -> Writer:
+        return self._need_open()[0]
 
     @property
     def reader(self) -> Reader:

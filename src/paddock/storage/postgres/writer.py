@@ -26,7 +26,7 @@ from paddock.rules.errors import (
 )
 from paddock.rules.rows.rows import Row
 from paddock.storage.postgres.connection import AGAIN, AWAY, GUILTY, Connection, is_over, unavailable
-from paddock.storage.postgres.group import Group, Work, in_order, take_group, write_works
+from paddock.storage.postgres.group import Group, QueuedWrite, in_order, take_group, write_works
 from paddock.storage.postgres.silence import Silence
 
 MAX_QUEUED = 20_000
@@ -68,10 +68,10 @@ class Writer:
         self._connect = connect
         self._silence = silence
         self._connection = connection
-        self._queue: deque[Work] = deque()
+        self._queue: deque[QueuedWrite] = deque()
         self._waiting: dict[str, int] = {}
         self._claims: dict[str, int] = {}
-        self._busy: Sequence[Work] = ()
+        self._busy: Sequence[QueuedWrite] = ()
         self._told: tuple[Connection, int | None] | None = None
         """Which connection was told for which host it writes."""
         self._away = False
@@ -94,7 +94,7 @@ class Writer:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if batch is not None:
             self._waiting[batch.session_id] = self._waiting.get(batch.session_id, 0) + 1
-        self._queue.append(Work(batch, rows, done=done))
+        self._queue.append(QueuedWrite(batch, rows, done=done))
         self._bell.set()
         return done
 
@@ -178,25 +178,25 @@ class Writer:
             quiet, seen = 0 if len(self._queue) > seen else quiet + 1, len(self._queue)
             await asyncio.sleep(0)
 
-    def _is_stale(self, work: Work) -> bool:
+    def _is_stale(self, work: QueuedWrite) -> bool:
         batch = work.batch
         if batch is None or self.owners.get(batch.session_id, 0) <= batch.epoch:
             return False
         work.error = StaleOwnerError(f"session {batch.session_id} has another owner")
         return True
 
-    async def _write_as_host(self, works: Sequence[Work]) -> None:
+    async def _write_as_host(self, works: Sequence[QueuedWrite]) -> None:
         if self._told != (told := (self._connection, self.boot)):
             await self._connection.execute(_TELL_BOOT, "" if self.boot is None else str(self.boot))
             self._told = told
         await self._write(works)
 
-    async def _write(self, works: Sequence[Work]) -> None:
+    async def _write(self, works: Sequence[QueuedWrite]) -> None:
         """Write all works whose fence and conditions hold, in order, and mark the others."""
         for guarded, stretch in in_order(work for work in works if not work.is_empty):
             await (self._write_guarded(stretch) if guarded else self._write_together(stretch))
 
-    async def _write_together(self, works: Sequence[Work]) -> None:
+    async def _write_together(self, works: Sequence[QueuedWrite]) -> None:
         """One statement; when a work cannot be written the others are, and it fails alone."""
         try:
             await self._again(partial(self._execute, works))
@@ -207,12 +207,12 @@ class Writer:
             await self._write_together(works[: len(works) // 2])
             await self._write_together(works[len(works) // 2 :])
 
-    async def _execute(self, works: Sequence[Work]) -> None:
+    async def _execute(self, works: Sequence[QueuedWrite]) -> None:
         group = Group(works, self.boot)
         statement, values = group.statement()
         group.settle(frozenset(row[0] for row in await self._connection.fetch(statement, *values)))
 
-    async def _write_guarded(self, works: Sequence[Work]) -> None:
+    async def _write_guarded(self, works: Sequence[QueuedWrite]) -> None:
         """One transaction, in which each work may fail alone."""
 
         async def write() -> None:
@@ -251,7 +251,7 @@ class Writer:
             work.error = work.error or error
         self._answer_all()
 
-    def _answer(self, work: Work) -> None:
+    def _answer(self, work: QueuedWrite) -> None:
         if work.batch is not None:
             self._settle(work.batch, work.error)
         if work.done.done():

@@ -1,22 +1,25 @@
-"""Commands on the database of a data directory: check its logs, compare and rebuild tables, copy it.
+"""Commands on the database of a data directory: bring its schema up to date, check its logs, compare and rebuild
+tables, copy it.
 
 What only looks may run beside a host that uses the directory: each conversation is seen in one state of the database.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import cast
 
 import apsw
 
+from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.log.chain import Damage
-from paddock.rules.rows.rebuilding import Difference
+from paddock.rules.log.projection import Difference
+from paddock.rules.rows.migrations import Migration, Refusal, pending
 from paddock.storage.sqlite.connection import FILE_NAME, Connection, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.engine import run
-from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.tables.log import checked
 from paddock.storage.tables.rebuilding import compared, looked_at, put_right, session_numbers
+from paddock.storage.tables.schema import STEPS, shipped_migrations
 from paddock.storage.tables.statements import Answer, Work
 
 _NEEDED = "select sha256 from artifacts union select sha256 from storage"
@@ -93,3 +96,39 @@ def needed_bytes(file: Path) -> Iterator[str]:
 
 def has_database(directory: Path) -> bool:
     return (directory / FILE_NAME).is_file()
+
+
+# --- the schema -------------------------------------------------------------------------------------------------------
+
+
+_VERSIONS = """
+create table if not exists schema_version (
+    number integer primary key, name text not null, checksum text not null, applied_at text not null
+)"""
+
+
+def migrate(connection: Connection, available: Sequence[Migration] | None = None) -> None:
+    """Apply what is missing. Raises StorageUnavailableError with a sentence when the file is not ours to change."""
+    connection.execute(_VERSIONS)
+    applied: dict[int, str] = dict(connection.execute("select number, checksum from schema_version"))
+    steps = pending(migrations() if available is None else available, applied)
+    if isinstance(steps, Refusal):
+        raise StorageUnavailableError(steps.sentence)
+    for step in steps:
+        _apply(connection, step)
+
+
+def migrations() -> Sequence[Migration]:
+    """The steps shipped with this program, in order."""
+    return shipped_migrations("sqlite")
+
+
+def _apply(connection: Connection, step: Migration) -> None:
+    with connection:  # one transaction: a step is there whole or not at all
+        connection.execute(step.sql)
+        if (work := STEPS.get(step.name)) is not None:
+            run(connection, work())
+        connection.execute(
+            "insert into schema_version (number, name, checksum, applied_at) values (?, ?, ?, datetime('now'))",
+            (step.number, step.name, step.checksum),
+        )

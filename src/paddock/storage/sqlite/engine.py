@@ -1,44 +1,119 @@
-"""Executes on SQLite what `storage/tables` states for every database."""
+"""Executes on SQLite what `storage/tables` states for every database.
+
+A point read is asked where it is needed. Questions that may take longer are asked on threads, few at a time, with an
+end, each over a reading connection of its own.
+"""
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
+import anyio
+import anyio.to_thread
 import apsw
 
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow
-from paddock.storage.sqlite.connection import Connection, Cursor, unavailable
-from paddock.storage.sqlite.pool import ReaderPool
+from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, unavailable
 from paddock.storage.tables.statements import (
     Answer,
     Bound,
     Query,
     Row,
-    SizedQuery,
     Values,
     Work,
     bind,
     in_dialect,
 )
 
+THREADS = 2
+QUESTION_SECONDS = 5.0
+LOOK_EVERY = 10_000
+"""SQLite's own steps between two looks at the clock: about a millisecond."""
+
+
+class ReaderPool:
+    """Connections are opened when they are needed and kept. A question sees one state of the database throughout."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._idle: list[Connection] = []
+        self._limiter = anyio.CapacityLimiter(THREADS)
+        self._closed = False
+
+    async def ask(self, question: Callable[[Connection], Answer]) -> Answer:
+        """The answer, or HostError(DEADLINE_EXCEEDED) when it takes too long."""
+        return await anyio.to_thread.run_sync(self._answer, question, limiter=self._limiter)
+
+    def close(self) -> None:
+        """Idle connections at once; one that is still asked closes when it has answered."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    def _answer(self, question: Callable[[Connection], Answer]) -> Answer:
+        try:
+            with self._borrowed() as connection, _at_most(connection, QUESTION_SECONDS), connection:
+                return question(connection)
+        except apsw.InterruptError as error:
+            text = f"the search took more than {QUESTION_SECONDS:g} s; ask for rarer words, or less with filters"
+            raise HostError(ErrorCode.DEADLINE_EXCEEDED, text) from error
+        except apsw.Error as error:
+            raise unavailable(error) from error
+
+    @contextmanager
+    def _borrowed(self) -> Generator[Connection]:
+        if self._closed:
+            raise StorageUnavailableError("the store is closed")
+        connection = self._idle.pop() if self._idle else open_reader(self._directory)
+        try:
+            yield connection
+        finally:
+            if self._closed:
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+
+@contextmanager
+def _at_most(connection: Connection, seconds: float) -> Generator[None]:
+    until = time.monotonic() + seconds
+    raw = cast("apsw.Connection", connection)
+    raw.set_progress_handler(lambda: time.monotonic() > until, LOOK_EVERY)
+    try:
+        yield
+    finally:
+        raw.set_progress_handler(None)
+
+
+# --- the engine -------------------------------------------------------------------------------------------------------
+
+
 WORDS = {"greatest(": "max(", "no_bytes()": "x''"}
 _LIST = re.compile(r"= any\((\?\d+)\)")
+_EACH = re.compile(r"\beach\((\?\d+)\)")
 
 
 @cache
 def bound(sql: str) -> Bound:
     statement = bind(in_dialect(sql, "sqlite", WORDS).strip(), mark="?", typed=False)
-    return replace(statement, sql=_LIST.sub(r"in (select value from json_each(\1))", statement.sql))
+    sql = _LIST.sub(r"in (select value from json_each(\1))", statement.sql)
+    return replace(statement, sql=_EACH.sub(r"json_each(\1)", sql))
 
 
 def values_of(statement: Bound, given: Any) -> Values:
     values = statement.values(given)
     if not statement.lists:
         return values
-    return tuple(json.dumps(one) if place in statement.lists else one for place, one in enumerate(values))
+    return tuple(
+        json.dumps(one) if place in statement.lists and one is not None else one for place, one in enumerate(values)
+    )
 
 
 def run(cursor: Connection | Cursor, work: Work[Answer]) -> Answer:
@@ -84,18 +159,6 @@ class SqliteEngine:
         except apsw.Error as error:
             raise unavailable(error) from error
 
-    async def some(self, query: SizedQuery[Row], room: int, **given: Any) -> Sequence[Row]:
-        rows: list[Row] = []
-        try:
-            for found in self._execute(query, given):
-                rows.append(query.read(found))
-                room -= query.size_of(rows[-1])
-                if room < 0:
-                    break
-        except apsw.Error as error:
-            raise unavailable(error) from error
-        return rows
-
     async def long(self, query: Query[Row], **given: Any) -> Sequence[Row]:
         statement = bound(query.sql)
         values = values_of(statement, given)
@@ -105,7 +168,13 @@ class SqliteEngine:
     async def ask(self, work: Callable[[], Work[Answer]]) -> Answer:
         return await self._pool().ask(lambda connection: run(connection, work()))
 
-    async def do(self, work: Callable[[], Work[Answer]], rows: Sequence[AuditRow] = ()) -> Answer:
+    async def do(
+        self,
+        work: Callable[[], Work[Answer]],
+        rows: Sequence[AuditRow] = (),
+        *,
+        durably: bool = True,  # noqa: ARG002 - here every commit is
+    ) -> Answer:
         answers: list[Answer] = []
 
         def deed(cursor: Cursor) -> None:

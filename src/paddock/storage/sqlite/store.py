@@ -6,7 +6,7 @@ owner from before a restart is stale for ever.
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 import anyio
@@ -17,56 +17,92 @@ from paddock.ports import ApiKeyRow, Batch, Claim
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.log.chain import Damage, Head
 from paddock.rules.rows.rows import Apart, AuditRow, TranscriptRow
-from paddock.rules.search.history_search import TranscriptQuery
-from paddock.rules.search.thread_search import FoundThreads, ThreadQuery
+from paddock.rules.search.queries import FoundThreads, ThreadQuery, TranscriptQuery
 from paddock.storage.files.lock import make_directory
-from paddock.storage.sqlite.commands import check_session
+from paddock.storage.search.history import HistorySearch
+from paddock.storage.search.threads import ThreadSearch
+from paddock.storage.sqlite.commands import check_session, migrate
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
-from paddock.storage.sqlite.engine import SqliteEngine
-from paddock.storage.sqlite.known import MOST, KnownSessions
-from paddock.storage.sqlite.migrate import migrate
-from paddock.storage.sqlite.pool import Answer, ReaderPool
-from paddock.storage.sqlite.search import Indexing
-from paddock.storage.sqlite.thread_search import ThreadIndexing
+from paddock.storage.sqlite.engine import Answer, ReaderPool, SqliteEngine
+from paddock.storage.sqlite.search import SqliteIndex, SqliteWords
 from paddock.storage.sqlite.writer import Writer
 from paddock.storage.tables import Records
 from paddock.storage.tables.log import is_taken
-from paddock.storage.tables.statements import Engine, HasEngine, Query, Work, ask, value
+from paddock.storage.tables.statements import Engine, Work, ask
+
+# ruff: noqa: S608 - the table names are our own, values are always bound
+FIRST_BITS, MOST_BITS = 1 << 19, 1 << 23
+"""The first part takes 64 KiB and the next four times as much, up to one MiB each: a small house needs little."""
+BITS_EACH = 16
+"""Bits for each session, of which two are set: one new session in seventy is looked for in vain in a full part."""
+MOST = 200_000
+"""Sessions read at start, a matter of tenths of a second. With more on file every session is looked for."""
+_APART = 23
+"""The two places of a session come from different bits of its hash."""
+
+
+class _Filter:
+    """So many sessions, two bits each."""
+
+    __slots__ = ("_bits", "_mask", "room", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.room = size // BITS_EACH
+        self._bits = bytearray(size // 8)
+        self._mask = size - 1
+
+    def has(self, mixed: int) -> int:
+        bits, one, other = self._bits, mixed & self._mask, mixed >> _APART & self._mask
+        return bits[one >> 3] >> (one & 7) & bits[other >> 3] >> (other & 7) & 1
+
+    def add(self, mixed: int) -> None:
+        bits, one, other = self._bits, mixed & self._mask, mixed >> _APART & self._mask
+        bits[one >> 3] |= 1 << (one & 7)
+        bits[other >> 3] |= 1 << (other & 7)
+        self.room -= 1
+
+
+class KnownSessions:
+    """Which sessions may be on file: a small filter in memory, so that a new one is opened without looking for it.
+
+    It errs to one side only: a session on file is never called new. It can promise that because one process owns the
+    file and every session it writes was claimed first.
+    """
+
+    def __init__(self) -> None:
+        self._parts = [_Filter(FIRST_BITS)]
+        self._complete = False
+
+    def fill(self, session_ids: Iterable[str]) -> None:
+        """Learn all that are on file. Before that every session may be."""
+        for session_id in session_ids:
+            self.claimed(session_id)
+        self._complete = True
+
+    def claimed(self, session_id: str) -> bool:
+        """Remember a session that may be written from now on; False when it was certainly not on file before."""
+        mixed = hash(session_id)
+        for part in self._parts:
+            if part.has(mixed):
+                return True
+        last = self._parts[-1]
+        if not last.room:
+            last = _Filter(min(4 * last.size, MOST_BITS))
+            self._parts.append(last)
+        last.add(mixed)
+        return not self._complete
+
+
+# --- the store -------------------------------------------------------------------------------------------------------
 
 SWITCH_SECONDS = 0.0005
 """How long a busy event loop may keep the writer waiting for the interpreter; the default of 5 ms starves commits."""
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 _KNOWN = "select session_id from sessions union all select session_id from tombstones limit ?"
 """Sessions that are there, and those that were deleted: both are known."""
-
-
-# --- what was deleted ------------------------------------------------------------------------------------------------
-
 MERGE_PAGES = 500
 """Pages of the search index that are rewritten in one commit."""
-_NEXT = Query(
-    value, "select session_no from sessions where session_id >= 'deleted:' and session_id < 'deleted;' limit 1"
-)
-_PARTS = (
-    """
-delete from facts where fact_no in (
-  select fact_no from facts where session_no = :number limit :limit) returning 1""",
-    """
-delete from transcript where session_no = :number
-   and seq in (select seq from transcript where session_no = :number limit :limit) returning 1""",
-)
-
-
-def _purge(limit: int) -> Work[int]:
-    found = yield _NEXT()
-    if not found:
-        return 0
-    count, place = 0, {"number": found[0][0], "limit": limit}
-    for sql in _PARTS:
-        count += len((yield ask(sql, **place)))
-    if not count:
-        yield ask("delete from sessions where session_no = :number", **place)
-    return count or 1
 
 
 def _merge(pages: int) -> Work[int]:
@@ -80,28 +116,10 @@ def _merge(pages: int) -> Work[int]:
     return max(changed)
 
 
-class Purging(HasEngine):
-    """The part of the embedded store that takes away what was deleted."""
-
-    fold: Callable[[], Awaitable[None]]
-
-    async def purge(self, *, limit: int = 500) -> int:
-        if await self.engine.one(_NEXT) is None:
-            return 0
-        return await self.engine.do(lambda: _purge(limit))
-
-    async def scrub(self) -> None:
-        pages = -MERGE_PAGES  # negative to begin with: all of the index, not only what is due anyway
-        while await self.engine.do(lambda pages=pages: _merge(pages)) >= 2:
-            pages = MERGE_PAGES
-        await self.fold()
-
-
-# --- the store -------------------------------------------------------------------------------------------------------
-
-
-class SqliteStore(Records, Purging):
+class SqliteStore(Records):
     """All of the `Store` port over one SQLite file in `directory`."""
+
+    words = SqliteWords()
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -110,8 +128,8 @@ class SqliteStore(Records, Purging):
         self._known = KnownSessions()
         self._parts: tuple[Writer, Connection] | None = None
         self._pool: ReaderPool | None = None
-        self._indexing: Indexing | None = None
-        self._thread_indexing: ThreadIndexing | None = None
+        self._indexing: HistorySearch | None = None
+        self._thread_indexing: ThreadSearch | None = None
 
     async def open(self) -> None:
         connection, boot_number, reader = await anyio.to_thread.run_sync(self._open_files)
@@ -119,8 +137,8 @@ class SqliteStore(Records, Purging):
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
         self._parts = Writer(connection, asyncio.get_running_loop()), reader
         self._pool = ReaderPool(self._directory)
-        self._indexing = Indexing(self._pool, self.perform)
-        self._thread_indexing = ThreadIndexing(self._pool, self.perform, self._settle)
+        self._indexing = HistorySearch(self.engine, SqliteIndex())
+        self._thread_indexing = ThreadSearch(self.engine, SqliteIndex(), self._settle)
 
     async def close(self) -> None:
         parts, self._parts = self._parts, None
@@ -143,7 +161,7 @@ class SqliteStore(Records, Purging):
     # --- the log
 
     async def claim(self, session_id: str) -> Claim:
-        writer = self._writer
+        writer = self.writer
         self._epoch = epoch = self._epoch + 1
         writer.own(session_id, epoch)
         if writer.is_waiting(session_id):  # what the last owner has in a commit becomes part of what we read
@@ -156,7 +174,7 @@ class SqliteStore(Records, Purging):
 
     def append(self, batch: Batch) -> Awaitable[None]:
         """A future and not a coroutine: every message passes here, and a task to wait in costs more than the wait."""
-        writer = self._writer
+        writer = self.writer
         if writer.owners.get(batch.session_id, 0) > batch.epoch:
             raise StaleOwnerError(f"session {batch.session_id} has another owner")
         if self._indexing is not None:
@@ -166,7 +184,7 @@ class SqliteStore(Records, Purging):
         return writer.submit(batch, batch.rows)
 
     async def took(self, batch: Batch) -> bool:
-        newest = self._writer.owners.get(batch.session_id, 0)
+        newest = self.writer.owners.get(batch.session_id, 0)
         epoch, head = await self.end(batch.session_id)
         return is_taken(batch, newest if newest > batch.epoch else epoch, head)
 
@@ -185,12 +203,12 @@ class SqliteStore(Records, Purging):
         return await self._thread_indexing.find(query)
 
     async def _settle(self, session_ids: Sequence[str]) -> None:
-        if any(map(self._writer.is_waiting, session_ids)):
-            await self._writer.submit(None)
+        if any(map(self.writer.is_waiting, session_ids)):
+            await self.writer.submit(None)
 
     async def write(self, rows: Sequence[Apart | ApiKeyRow]) -> None:
         try:
-            await self._writer.submit(None, rows)
+            await self.writer.submit(None, rows)
         finally:  # also when nobody waits for it any more
             if self._thread_indexing is not None:
                 self._thread_indexing.hear(rows)
@@ -199,11 +217,14 @@ class SqliteStore(Records, Purging):
 
     async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
         """Do something inside the next commit, together with these rows. Short: others wait for it."""
-        await self._writer.submit(None, rows, deed)
+        await self.writer.submit(None, rows, deed)
 
-    async def fold(self) -> None:
-        """Move the write-ahead log into the database and empty it, after all that waits was written."""
-        await self._writer.submit(None, (), None, fold=True)
+    async def scrub(self) -> None:
+        """Rewrite the search indexes, then empty the write-ahead log, after all that waits was written."""
+        pages = -MERGE_PAGES  # negative to begin with: all of the index, not only what is due anyway
+        while await self.engine.do(lambda pages=pages: _merge(pages)) >= 2:
+            pages = MERGE_PAGES
+        await self.writer.submit(None, (), None, fold=True)
 
     async def ask(self, question: Callable[[Connection], Answer]) -> Answer:
         """The answer to a question that may take a while, asked on a thread."""
@@ -212,7 +233,7 @@ class SqliteStore(Records, Purging):
     # --- within
 
     @property
-    def _writer(self) -> Writer:
+    def writer(self) -> Writer:
         return self._need_open()[0]
 
     def _need_open(self) -> tuple[Writer, Connection]:

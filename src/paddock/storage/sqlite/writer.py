@@ -22,7 +22,7 @@ from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import StorageUnavailableError, UnansweredWriteError
 from paddock.rules.rows.rows import Row
 from paddock.storage.sqlite.connection import Connection, Cursor, unavailable
-from paddock.storage.sqlite.transaction import GUILTY, Work, write_apart, write_group
+from paddock.storage.sqlite.group import GUILTY, QueuedWrite, write_apart, write_group
 
 MAX_GROUP = 64
 """Works in one commit: bounds how long the first of them waits for the last."""
@@ -48,7 +48,7 @@ class Writer:
         """Newest epoch given out per session, until its owner's first commit: from then on the row says it."""
         self._connection = connection
         self._loop = loop
-        self._queue: deque[Work] = deque()
+        self._queue: deque[QueuedWrite] = deque()
         self._waiting: dict[str, int] = {}
         self._busy = False
         self._crowded = False
@@ -57,10 +57,11 @@ class Writer:
         """Whether the group at work has come as far as its commit: an error from then on does not say that it was not
         written. Only the thread knows."""
         self._closed = False
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self.idle = asyncio.Event()
+        """Set while nothing waits to be written."""
+        self.idle.set()
         self._probe: asyncio.TimerHandle | None = None
-        self._groups: SimpleQueue[list[Work] | None] = SimpleQueue()
+        self._groups: SimpleQueue[list[QueuedWrite] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_for_ever, name="paddock-writer", daemon=True)
         self._thread.start()
 
@@ -78,10 +79,10 @@ class Writer:
         done: asyncio.Future[None] = self._loop.create_future()
         if batch is not None:
             self._waiting[batch.session_id] = self._waiting.get(batch.session_id, 0) + 1
-        self._queue.append(Work(batch, rows, done, deed=deed, fold=fold))
+        self._queue.append(QueuedWrite(batch, rows, done, deed=deed, fold=fold))
         if not self._busy:
             self._busy = True
-            self._idle.clear()
+            self.idle.clear()
             self._begin()
         return done
 
@@ -101,7 +102,7 @@ class Writer:
         self._closed = True
         if self._probe is not None:
             self._probe.cancel()
-        await self._idle.wait()
+        await self.idle.wait()
         self._groups.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -128,12 +129,12 @@ class Writer:
         works = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_GROUP))]
         if not works:
             self._busy = False
-            self._idle.set()
+            self.idle.set()
             return
         self._crowded = len(works) > 1
         self._groups.put(works)
 
-    def _over(self, works: Sequence[Work], refusal: StorageUnavailableError | None) -> None:
+    def _over(self, works: Sequence[QueuedWrite], refusal: StorageUnavailableError | None) -> None:
         """Tell everybody of a group how it ended, and go on with the next."""
         if refusal is None:
             self._recovered()
@@ -145,7 +146,7 @@ class Writer:
             self._answer(work)
         self._begin()
 
-    def _answer(self, work: Work) -> None:
+    def _answer(self, work: QueuedWrite) -> None:
         if work.batch is not None:
             self._settle(work.batch, work.error)
         if work.done.done():
@@ -192,7 +193,7 @@ class Writer:
             return UnansweredWriteError(str(refusal))
         return refusal
 
-    def _write(self, works: Sequence[Work]) -> None:
+    def _write(self, works: Sequence[QueuedWrite]) -> None:
         connection, self._committing = self._connection, False
         connection.execute("begin immediate")
         if works:
@@ -202,7 +203,7 @@ class Writer:
         self._committing = True
         connection.execute("commit")
 
-    def _write_works(self, works: Sequence[Work]) -> None:
+    def _write_works(self, works: Sequence[QueuedWrite]) -> None:
         connection = self._connection
         try:
             write_group(connection.cursor(), works, self.owners)
@@ -242,5 +243,5 @@ class Writer:
             self._probe = self._loop.call_later(PROBE_SECONDS, self._try_again)
             return
         self._busy = True
-        self._idle.clear()
+        self.idle.clear()
         self._groups.put([])

@@ -2,9 +2,10 @@
 
 A module here has the tables of one concept and the part of the store that looks them up. A new table is one statement
 and its queries: rows that only come and go with others are a `Table` in `TABLES`, rows whose order or condition matters
-are a `Write` in `WRITES`, and what is looked up is a `Query`. How a statement is bound and executed is the business of
-an engine (`storage/sqlite`, `storage/postgres`): a third database is one more folder with an engine, its way to append
-to the log behind the fence, and its full-text search. Those three are never here.
+are a `Write` in `WRITES`, and what is looked up is a `Query`, or a method that is one (`run = one(RunRow, ...)`). How a
+statement is bound and executed is the business of an engine (`storage/sqlite`, `storage/postgres`): a third database is
+one more folder with an engine, its way to append to the log behind the fence, and its indexes of words. Those three are
+never here.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,6 @@ from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow, ModelUsageRow
 from paddock.rules.rows.rows import AgentRow, AuditRow, InboxRow, RunRow, StateRow, TranscriptRow
 from paddock.storage.tables import (
     automations,
-    calendar,
     calls,
     conversations,
     definitions,
@@ -24,7 +24,6 @@ from paddock.storage.tables import (
     log,
     overview,
     people,
-    sessions,
     taking_over,
 )
 from paddock.storage.tables.statements import Write
@@ -46,13 +45,12 @@ TABLES: Mapping[type, Table] = {
 """Rows that are written together, in the order in which their tables are written."""
 WRITES: Mapping[type, Write] = {
     **automations.WRITES,
-    **calendar.WRITES,
     **definitions.WRITES,
     **deliveries.WRITES,
     **forgetting.WRITES,
     **kept.WRITES,
     **people.WRITES,
-    **sessions.WRITES,
+    **conversations.WRITES,
     **taking_over.WRITES,
 }
 """How each row is written whose order or condition matters. A condition that does not hold raises HostError, and what
@@ -67,14 +65,14 @@ def is_guarded(row: object) -> bool:
 class Records(
     log.LogReads,
     conversations.ConversationReads,
-    sessions.SessionReads,
+    conversations.SessionReads,
     people.PeopleReads,
     kept.KeptReads,
     calls.CallReads,
     calls.ApprovalReads,
     automations.AutomationReads,
     deliveries.DeliveryReads,
-    calendar.CalendarReads,
+    automations.CalendarReads,
     definitions.DefinitionReads,
     forgetting.ForgettingReads,
     taking_over.TakingOverReads,

@@ -1,17 +1,34 @@
-"""Automations: jobs, what became of their ticks, and who sees to one that is due."""
+"""Automations: jobs, what became of their ticks, and who sees to one that is due. And calendars, with the count that
+keeps two writers of one calendar from overlooking each other.
+"""
 
 from collections.abc import Mapping, Sequence
 
 from paddock.rules.rows.automation import (
     AutomationGone,
     AutomationRow,
+    CalendarEventGone,
+    CalendarEventRow,
+    CalendarState,
+    CalendarTurn,
     JobClaim,
     JobFreed,
     JobGoesOn,
     JobMoves,
     TickRow,
 )
-from paddock.storage.tables.statements import Change, HasEngine, Query, Write, columns_of, in_turn, put, value
+from paddock.storage.tables.statements import (
+    Change,
+    HasEngine,
+    Query,
+    Write,
+    columns_of,
+    in_turn,
+    many,
+    one,
+    put,
+    value,
+)
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 TICK = ", ".join(name for name in columns_of(TickRow).split(", ") if name != "next_at")
@@ -53,28 +70,26 @@ update automations set claim_token = :token, claimed_until = :until
     JobMoves: in_turn(
         Change("update automations set thread_id = :new_thread_id where job_id = :job_id and thread_id = :thread_id")
     ),
+    CalendarEventRow: in_turn(
+        put(
+            "calendar_events",
+            CalendarEventRow,
+            key="event_id",
+            again=("body", "recurring", "starts_at", "ends_at", "updated_at"),
+        )
+    ),
+    CalendarEventGone: in_turn(Change("delete from calendar_events where event_id = :event_id")),
+    CalendarTurn: in_turn(
+        Change("""
+insert into calendars (workspace_id, user_id, turns) values (:workspace_id, :user_id, 0) on conflict do nothing"""),
+        Change(
+            """
+update calendars set turns = turns + 1
+ where workspace_id = :workspace_id and user_id = :user_id and turns = :expected returning 1""",
+            refused="the calendar was changed meanwhile",
+        ),
+    ),
 }
-_JOB = Query(AutomationRow, "select {columns} from automations where job_id = :job_id")
-_OF_THREAD = Query(AutomationRow, "select {columns} from automations where thread_id = :thread_id")
-_OF_USER = Query(
-    AutomationRow,
-    """
-select {columns} from automations where workspace_id = :workspace_id and user_id = :user_id
- order by created_at, job_id limit :limit""",
-)
-_DUE = Query(
-    AutomationRow,
-    """
-select {columns} from (
-  select {columns}, row_number() over (partition by workspace_id order by next_at, job_id) as turn from automations
-   where enabled and next_at is not null and next_at <= :now and claimed_until <= :now) due
- order by turn, next_at, job_id limit :limit""",
-)
-_NEXT = Query(
-    value, "select min(greatest(next_at, claimed_until)) from automations where enabled and next_at is not null"
-)
-_CLAIMED = Query(value, "select claim_token from automations where job_id = :job_id")
-_TICK = Query(TickRow, f"select {TICK} from automation_ticks where job_id = :job_id and tick = :tick")
 _TICKS = Query(
     TickRow,
     f"select {TICK} from automation_ticks where job_id = :job_id and tick < :before order by tick desc limit :limit",
@@ -84,26 +99,55 @@ _TICKS = Query(
 class AutomationReads(HasEngine):
     """The part of the store that looks these up."""
 
-    async def automation(self, job_id: str) -> AutomationRow | None:
-        return await self.engine.one(_JOB, job_id=job_id)
-
-    async def automation_of_thread(self, thread_id: str) -> AutomationRow | None:
-        return await self.engine.one(_OF_THREAD, thread_id=thread_id)
-
-    async def automations(self, workspace_id: str, user_id: str, *, limit: int = 100) -> Sequence[AutomationRow]:
-        return await self.engine.all(_OF_USER, workspace_id=workspace_id, user_id=user_id, limit=limit)
-
-    async def due_automations(self, now: float, *, limit: int = 100) -> Sequence[AutomationRow]:
-        return await self.engine.all(_DUE, now=now, limit=limit)
-
-    async def next_automation_at(self) -> float | None:
-        return await self.engine.one(_NEXT)
-
-    async def job_claim(self, job_id: str) -> str:
-        return await self.engine.one(_CLAIMED, job_id=job_id) or ""
-
-    async def tick(self, job_id: str, tick: float) -> TickRow | None:
-        return await self.engine.one(_TICK, job_id=job_id, tick=tick)
+    automation = one(AutomationRow, "select {columns} from automations where job_id = :job_id")
+    automation_of_thread = one(AutomationRow, "select {columns} from automations where thread_id = :thread_id")
+    automations = many(
+        AutomationRow,
+        """
+select {columns} from automations where workspace_id = :workspace_id and user_id = :user_id
+ order by created_at, job_id limit :limit""",
+        limit=100,
+    )
+    due_automations = many(
+        AutomationRow,
+        """
+select {columns} from (
+  select {columns}, row_number() over (partition by workspace_id order by next_at, job_id) as turn from automations
+   where enabled and next_at is not null and next_at <= :now and claimed_until <= :now) due
+ order by turn, next_at, job_id limit :limit""",
+        limit=100,
+    )
+    next_automation_at = one(
+        value, "select min(greatest(next_at, claimed_until)) from automations where enabled and next_at is not null"
+    )
+    job_claim = one(value, "select claim_token from automations where job_id = :job_id", otherwise="")
+    tick = one(TickRow, f"select {TICK} from automation_ticks where job_id = :job_id and tick = :tick")
 
     async def ticks(self, job_id: str, *, before: float | None = None, limit: int = 50) -> Sequence[TickRow]:
         return await self.engine.all(_TICKS, job_id=job_id, before=1e300 if before is None else before, limit=limit)
+
+
+# --- calendars --------------------------------------------------------------------------------------------------------
+
+
+class CalendarReads(HasEngine):
+    """The part of the store that looks calendars up."""
+
+    calendar_state = one(
+        CalendarState,
+        """
+select coalesce((select turns from calendars where workspace_id = :workspace_id and user_id = :user_id), 0), count(*),
+       count(*) filter (where recurring)
+  from calendar_events where workspace_id = :workspace_id and user_id = :user_id""",
+        otherwise=CalendarState(),
+    )
+    calendar_event = one(CalendarEventRow, "select {columns} from calendar_events where event_id = :event_id")
+
+    calendar_events = many(
+        CalendarEventRow,
+        """
+select {columns} from calendar_events
+ where workspace_id = :workspace_id and user_id = :user_id and starts_at < :until
+   and (ends_at is null or ends_at > :since)
+ order by starts_at, event_id limit :limit""",
+    )

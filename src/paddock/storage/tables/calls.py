@@ -11,7 +11,7 @@ from paddock.rules.rows.deliveries import DeliveryRow
 from paddock.rules.rows.rows import WHOLE, View
 from paddock.rules.values import replace
 from paddock.storage.tables.conversations import NO_END, subthread
-from paddock.storage.tables.statements import HasEngine, Query, columns_of, several, value
+from paddock.storage.tables.statements import HasEngine, Query, columns_of, many, one, several, value
 from paddock.storage.tables.table import LookedUp, Table
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
@@ -41,16 +41,6 @@ TOKENS = ", ".join(
     f"coalesce(sum({name}), 0)::bigint" for name in ("prompt_tokens", "completion_tokens", "total_tokens")
 )
 COST = "coalesce(sum(cost), 0.0)::double precision"
-_CALLS = Query(ToolCallRow, "select {columns} from tool_calls where run_id = :run_id order by call_no limit :limit")
-_UNANSWERED = Query(
-    ToolCallRow,
-    """
-select {columns} from tool_calls /*sqlite indexed by tool_calls_open*/ where status = 'started' and not exists (
-  select 1 from runs
-   where runs.run_id = tool_calls.run_id and (runs.status in ('queued', 'running') or runs.ended_at > :over_since))
- order by call_no limit :limit""",
-)
-_USAGE = Query(ModelUsageRow, "select {columns} from model_usage where run_id = :run_id order by usage_no limit :limit")
 _SPENT = f"select count(*), {TOKENS}, {COST}, {UNPRICED} from model_usage where started_at >= :since"
 SPENT_ON = Query(
     several,
@@ -82,14 +72,23 @@ def _of_a_run(table: str, view: View) -> str:
 class CallReads(HasEngine):
     """The part of the store that looks calls up."""
 
-    async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
-        return await self.engine.all(_CALLS, run_id=run_id, limit=limit)
-
-    async def unanswered_tool_calls(self, *, over_since: float, limit: int = 1000) -> Sequence[ToolCallRow]:
-        return await self.engine.all(_UNANSWERED, over_since=over_since, limit=limit)
-
-    async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
-        return await self.engine.all(_USAGE, run_id=run_id, limit=limit)
+    tool_calls = many(
+        ToolCallRow, "select {columns} from tool_calls where run_id = :run_id order by call_no limit :limit", limit=1000
+    )
+    unanswered_tool_calls = many(
+        ToolCallRow,
+        """
+select {columns} from tool_calls /*sqlite indexed by tool_calls_open*/ where status = 'started' and not exists (
+  select 1 from runs
+   where runs.run_id = tool_calls.run_id and (runs.status in ('queued', 'running') or runs.ended_at > :over_since))
+ order by call_no limit :limit""",
+        limit=1000,
+    )
+    model_usage = many(
+        ModelUsageRow,
+        "select {columns} from model_usage where run_id = :run_id order by usage_no limit :limit",
+        limit=1000,
+    )
 
     async def spent_on(self, day: float, workspace_id: str, user_id: str | None = None) -> tuple[int, float]:
         tokens, cost = await self.engine.one(SPENT_ON, day=day, workspace_id=workspace_id, user_id=user_id) or (0, 0.0)
@@ -151,29 +150,17 @@ def _step(found: Sequence[Any]) -> ApprovalStepRow | None:
     return ApprovalStepRow(*found) if found[0] is not None else None
 
 
-_ONE = Query(_approval, f"{_WHOLE} where a.approval_id = :approval_id")
-_OF_USER = Query(
-    _approval,
-    f"""{_WHOLE} where a.workspace_id = :workspace_id and a.user_id = :user_id
- order by a.created_at desc, a.approval_id limit :limit""",
-)
-_UNFINISHED = Query(
-    _approval, f"{_WHOLE} where d.result = 'granted' and e.step is null order by a.created_at, a.approval_id"
-)
-_COUNT = Query(value, "select count(*) from approvals where run_id = :run_id")
-
-
 class ApprovalReads(HasEngine):
     """The part of the store that looks approvals up."""
 
-    async def approval(self, approval_id: str) -> Approval | None:
-        return await self.engine.one(_ONE, approval_id=approval_id)
-
-    async def approvals(self, workspace_id: str, user_id: str, *, limit: int = 100) -> Sequence[Approval]:
-        return await self.engine.all(_OF_USER, workspace_id=workspace_id, user_id=user_id, limit=limit)
-
-    async def approval_count(self, run_id: str) -> int:
-        return await self.engine.one(_COUNT, run_id=run_id) or 0
-
-    async def unfinished_approvals(self) -> Sequence[Approval]:
-        return await self.engine.all(_UNFINISHED)
+    approval = one(_approval, f"{_WHOLE} where a.approval_id = :approval_id")
+    approvals = many(
+        _approval,
+        f"""{_WHOLE} where a.workspace_id = :workspace_id and a.user_id = :user_id
+ order by a.created_at desc, a.approval_id limit :limit""",
+        limit=100,
+    )
+    approval_count = one(value, "select count(*) from approvals where run_id = :run_id", otherwise=0)
+    unfinished_approvals = many(
+        _approval, f"{_WHOLE} where d.result = 'granted' and e.step is null order by a.created_at, a.approval_id"
+    )

@@ -1,11 +1,25 @@
-"""Conversations: the inbox, runs and the transcript, whole or as a view shows it."""
+"""Conversations: the inbox, runs and the transcript, whole or as a view shows it. And what stands beside their logs:
+names, lists, kept members, open transactions.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from paddock.rules.rows.rows import WHOLE, InboxRow, RunRow, TranscriptRow, View
+from paddock.rules.rows.rows import (
+    BEGINS_CHARS,
+    BEGINS_FACTS,
+    WHOLE,
+    InboxRow,
+    KeptMemberRow,
+    RunRow,
+    SessionDetailsRow,
+    SessionSummary,
+    TransactionRow,
+    TranscriptRow,
+    View,
+)
 from paddock.rules.values import replace
-from paddock.storage.tables.statements import HasEngine, Query, SizedQuery, value
+from paddock.storage.tables.statements import Change, HasEngine, Query, Write, in_turn, many, one, put, several, value
 from paddock.storage.tables.table import Table
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
@@ -52,24 +66,21 @@ _READ = ", ".join(f"{name}::varchar" if name in _OURS else name for name in ITEM
 _ITEMS = f"""
 select {_READ} from transcript t
  where session_no = {NUMBER} and seq < :before and seq > :after {{view}} {PRESENT} order by {{order}} limit :limit"""
-_SIZED = "octet_length(content) + octet_length(content_json) + octet_length(metadata)"
+# The bytes of an item are known without reading a long one: so those that fit are chosen before any is read.
+_WITHIN = f"""
+select {_READ} from transcript where session_no = {NUMBER} and seq in (
+  select seq from (
+    select seq, sum(size) over (order by {{order}} rows between unbounded preceding and 1 preceding) as taken from (
+      select seq, octet_length(content) + octet_length(content_json) + octet_length(metadata) as size
+        from transcript t where session_no = {NUMBER} and seq < :before and seq > :after {{view}} {PRESENT}
+       order by {{order}} limit :limit) as page) as counted
+   where coalesce(taken, 0) <= :room)
+ order by {{order}}"""
 # What waited in line when a run began, and its own input, are not what was said before it.
 _AS_OF = """and not exists (
   select 1 from runs r where r.run_id = t.run_id and (
     r.status = 'queued' or r.begun_seq > :as_of or (r.begun_seq = :as_of and t.item_id = t.run_id || '.0')))"""
-_COUNT = Query(value, "select item_count from sessions where session_id = :session_id")
 _ORDER = f"select {ORDERS.columns} from inbox where session_no = {NUMBER} and key = :key"
-_RUN = Query(RunRow, "select {columns} from runs where run_id = :run_id")
-_UNFINISHED = Query(
-    RunRow, "select {columns} from runs where status in ('queued', 'running') order by created_at, run_id"
-)
-_LABEL = Query(
-    RunRow,
-    """
-select {columns} from runs
- where workspace_id = :workspace_id and user_id = :user_id and client_run_id = :client_run_id and client_run_id <> ''
- order by session_id limit :limit""",
-)
 
 
 def subthread(table: str, view: View) -> str:
@@ -89,17 +100,19 @@ class ConversationReads(HasEngine):
         row = await self.engine.one(query, session_id=session_id, key=key)
         return row and replace(row, opened_session=bool(row.opened_session))
 
-    async def run(self, run_id: str) -> RunRow | None:
-        return await self.engine.one(_RUN, run_id=run_id)
+    run = one(RunRow, "select {columns} from runs where run_id = :run_id")
 
-    async def runs_by_label(
-        self, workspace_id: str, user_id: str, client_run_id: str, *, limit: int = 2
-    ) -> Sequence[RunRow]:
-        whose = {"workspace_id": workspace_id, "user_id": user_id}
-        return await self.engine.all(_LABEL, **whose, client_run_id=client_run_id, limit=limit)
-
-    async def unfinished_runs(self) -> Sequence[RunRow]:
-        return await self.engine.all(_UNFINISHED)
+    runs_by_label = many(
+        RunRow,
+        """
+select {columns} from runs
+ where workspace_id = :workspace_id and user_id = :user_id and client_run_id = :client_run_id and client_run_id <> ''
+ order by session_id limit :limit""",
+        limit=2,
+    )
+    unfinished_runs = many(
+        RunRow, "select {columns} from runs where status in ('queued', 'running') order by created_at, run_id"
+    )
 
     async def transcript(
         self,
@@ -114,7 +127,7 @@ class ConversationReads(HasEngine):
     ) -> Sequence[TranscriptRow]:
         where = subthread("t", view) if view.as_of is None else f"{subthread('t', view)} {_AS_OF}"
         order = "seq desc" if newest_first else "seq asc"
-        sql, made = _ITEMS.format(view=where, order=order), partial(TranscriptRow, session_id)
+        sql = (_ITEMS if room is None else _WITHIN).format(view=where, order=order)
         asked = {
             "session_id": session_id,
             "before": NO_END if before is None else before,
@@ -122,11 +135,78 @@ class ConversationReads(HasEngine):
             "limit": limit,
             "subthread_id": view.subthread_id,
             "as_of": view.as_of,
+            "room": room,
         }
-        if room is None:
-            return await self.engine.all(Query(made, sql), **asked)
-        query = SizedQuery(made, sql, sized=_SIZED, size_of=lambda item: item.stored_bytes, order=order)
-        return await self.engine.some(query, room, **asked)
+        return await self.engine.all(Query(partial(TranscriptRow, session_id), sql), **asked)
 
-    async def transcript_count(self, session_id: str) -> int:
-        return await self.engine.one(_COUNT, session_id=session_id) or 0
+    transcript_count = one(value, "select item_count from sessions where session_id = :session_id", otherwise=0)
+
+
+# --- beside their logs: names, lists, kept members, open transactions -------------------------------------------------
+
+
+_BEGINS = f"""case when coalesce(d.title, '') = '' then (
+  select substr(t.content, 1, {BEGINS_CHARS}) from transcript t
+   where t.session_no = s.session_no and t.role = 'user' and t.item_type = 'message' and t.content <> ''
+     and t.seq < (select min(seq) from transcript where session_no = s.session_no) + {BEGINS_FACTS} {PRESENT}
+   order by t.seq limit 1) end"""
+SUMMARIZED = f"""s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at, s.item_count, s.session_no,
+       d.title, coalesce(d.archived, false), coalesce(d.closed, false), {_BEGINS},
+       (select min(a.job_id) from automations a where a.thread_id = s.session_id)"""
+"""The columns of a `SessionSummary`, of sessions `s` and their details `d`."""
+SUMMARY = f"select {SUMMARIZED} from sessions s left join session_details d on d.session_id = s.session_id"
+_OF_USER = Query(
+    SessionSummary,
+    f"""
+{SUMMARY} where s.workspace_id = :workspace_id and s.user_id = :user_id and s.session_no < :before
+   and (:archived::boolean is null or coalesce(d.archived, false) = :archived)
+ order by s.session_no desc limit :limit""",
+)
+_AGENTS = Query(
+    several,
+    f"""
+select distinct agent_id, runner_id from runs where run_id in ({TURNS.format(number=NUMBER)}) order by 1, 2""",
+)
+
+WRITES: Mapping[type, Write] = {
+    SessionDetailsRow: in_turn(
+        Change("""
+insert into session_details as d (session_id, title, archived, closed)
+values (:session_id, :title, coalesce(:archived, false), coalesce(:closed, false))
+on conflict (session_id) do update
+  set title = case when :suggested then coalesce(d.title, :title) else coalesce(:title, d.title) end,
+      archived = coalesce(:archived, d.archived), closed = coalesce(:closed, d.closed)""")
+    ),
+    KeptMemberRow: in_turn(put("kept_members", KeptMemberRow, key="session_id, agent_id", again=("left_at", "info"))),
+    TransactionRow: in_turn(
+        put("transactions", TransactionRow, key="tx_id", left_out=("over",), when=lambda row: not row.over),
+        Change("delete from transactions where tx_id = :tx_id", when=lambda row: row.over),
+    ),
+}
+
+
+class SessionReads(HasEngine):
+    """The part of the store that looks these up."""
+
+    session_summary = one(SessionSummary, f"{SUMMARY} where s.session_id = :session_id")
+
+    async def sessions_of(
+        self,
+        workspace_id: str,
+        user_id: str,
+        *,
+        before: int | None = None,
+        archived: bool | None = None,
+        limit: int = 50,
+    ) -> Sequence[SessionSummary]:
+        whose = {"workspace_id": workspace_id, "user_id": user_id}
+        until = NO_END if before is None else before
+        return await self.engine.all(_OF_USER, **whose, before=until, archived=archived, limit=limit)
+
+    kept_member = one(
+        KeptMemberRow, "select {columns} from kept_members where session_id = :session_id and agent_id = :agent_id"
+    )
+    sessions_with_transactions = many(value, "select distinct session_id from transactions order by 1")
+
+    async def agents_of_session(self, session_id: str) -> Sequence[tuple[str, str]]:
+        return [(agent, runner) for agent, runner in await self.engine.all(_AGENTS, session_id=session_id)]

@@ -8,7 +8,20 @@ from collections.abc import Collection, Mapping, Sequence
 
 from paddock.ports import ApiKeyRow
 from paddock.rules.rows.rows import AgentRow, Apart, AuditRow, PluginRow
-from paddock.storage.tables.statements import Change, HasEngine, Query, Work, Write, ask, in_turn, put, several, value
+from paddock.storage.tables.statements import (
+    Change,
+    HasEngine,
+    Query,
+    Work,
+    Write,
+    ask,
+    in_turn,
+    many,
+    one,
+    put,
+    several,
+    value,
+)
 from paddock.storage.tables.table import Gone, Table
 
 KEYS = Table("api_keys", ApiKeyRow)
@@ -25,23 +38,11 @@ WRITES: Mapping[type, Write] = {
         Change("delete from plugins where plugin = :plugin and length(body) = 0"),
     )
 }
-_KEY = Query(ApiKeyRow, "select {columns} from api_keys where key_hash = :key_hash and revoked_at is null")
 _LIVE = Query(value, "select key_id from api_keys where key_id = any(:key_ids::text[]) and revoked_at is null")
 _ANY_KEY = Query(value, "select 1 from api_keys limit 1")
-_OF_WORKSPACE = Query(
-    ApiKeyRow,
-    """
-select {columns} from api_keys
- where (:workspace_id::text is null or workspace_id = :workspace_id) and (:user_id::text is null or user_id = :user_id)
- order by created_at desc limit :limit""",
-)
 _REVOKE = "update api_keys set revoked_at = coalesce(revoked_at, :at) where key_id = :key_id"
-_MARK = Query(value, "select mark from cluster_secret")
 _SET_MARK = "insert into cluster_secret values (1, :mark) on conflict (one) do update set mark = excluded.mark"
-_AGENTS = Query(AgentRow, "select {columns} from agents order by workspace_id, agent_id")
-_AGENT = Query(AgentRow, "select {columns} from agents where workspace_id = :workspace_id and agent_id = :agent_id")
 _HASHES = Query(several, "select plugin, sha256 from plugins")
-_PLUGIN = Query(PluginRow, "select {columns} from plugins where plugin = :plugin")
 
 
 class DefinitionReads(HasEngine):
@@ -52,8 +53,7 @@ class DefinitionReads(HasEngine):
     async def add_key(self, row: ApiKeyRow) -> None:
         await self.write([row])
 
-    async def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
-        return await self.engine.one(_KEY, key_hash=key_hash)
+    find_key = one(ApiKeyRow, "select {columns} from api_keys where key_hash = :key_hash and revoked_at is null")
 
     async def live_keys(self, key_ids: Sequence[str]) -> Collection[str]:
         return set(await self.engine.all(_LIVE, key_ids=list(key_ids)))
@@ -61,10 +61,15 @@ class DefinitionReads(HasEngine):
     async def any_key(self) -> bool:
         return await self.engine.one(_ANY_KEY) is not None
 
-    async def api_keys(
-        self, workspace_id: str | None, *, user_id: str | None = None, limit: int = 1000
-    ) -> Sequence[ApiKeyRow]:
-        return await self.engine.all(_OF_WORKSPACE, workspace_id=workspace_id, user_id=user_id, limit=limit)
+    api_keys = many(
+        ApiKeyRow,
+        """
+select {columns} from api_keys
+ where (:workspace_id::text is null or workspace_id = :workspace_id) and (:user_id::text is null or user_id = :user_id)
+ order by created_at desc limit :limit""",
+        user_id=None,
+        limit=1000,
+    )
 
     async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
         def revoke() -> Work[None]:
@@ -72,8 +77,7 @@ class DefinitionReads(HasEngine):
 
         await self.engine.do(revoke, [audit_row])
 
-    async def secret_mark(self) -> str | None:
-        return await self.engine.one(_MARK)
+    secret_mark = one(value, "select mark from cluster_secret")
 
     async def set_secret_mark(self, mark: str) -> None:
         def note() -> Work[None]:
@@ -81,14 +85,12 @@ class DefinitionReads(HasEngine):
 
         await self.engine.do(note)
 
-    async def stored_agents(self) -> Sequence[AgentRow]:
-        return await self.engine.all(_AGENTS)
-
-    async def stored_agent(self, workspace_id: str, agent_id: str) -> AgentRow | None:
-        return await self.engine.one(_AGENT, workspace_id=workspace_id, agent_id=agent_id)
+    stored_agents = many(AgentRow, "select {columns} from agents order by workspace_id, agent_id")
+    stored_agent = one(
+        AgentRow, "select {columns} from agents where workspace_id = :workspace_id and agent_id = :agent_id"
+    )
 
     async def shared_plugins(self) -> Mapping[str, str]:
         return dict(await self.engine.all(_HASHES))
 
-    async def shared_plugin(self, plugin: str) -> PluginRow | None:
-        return await self.engine.one(_PLUGIN, plugin=plugin)
+    shared_plugin = one(PluginRow, "select {columns} from plugins where plugin = :plugin")

@@ -1,6 +1,6 @@
 """Platforms: events that came, conversations there, and what is delivered to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from paddock.rules.rows.deliveries import (
     DeliveryAgain,
@@ -10,7 +10,7 @@ from paddock.rules.rows.deliveries import (
     PlatformConversationRow,
     PlatformEventRow,
 )
-from paddock.storage.tables.statements import Change, HasEngine, Query, Write, columns_of, in_turn, put, value
+from paddock.storage.tables.statements import Change, HasEngine, Write, columns_of, in_turn, many, one, put, value
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 _EVENT = columns_of(PlatformEventRow)
@@ -55,58 +55,42 @@ update deliveries set status = 'pending', attempts = 0, due_at = :now, ended_at 
 _FIRST_OF_ITS_SESSION = """
 not exists (
   select 1 from deliveries e where e.session_id = d.session_id and e.status = 'pending' and e.number < d.number)"""
-_SEEN = Query(
-    PlatformEventRow, "select {columns} from platform_events where platform = :platform and event_id = :event_id"
-)
-_PLACE = Query(PlatformConversationRow, "select {columns} from platform_conversations where session_id = :session_id")
-_ONE = Query(DeliveryRow, "select {columns} from deliveries where delivery_id = :delivery_id")
-_DUE = Query(
-    DeliveryRow,
-    f"""
-select {{columns}} from (
-  select {{columns}}, row_number() over (partition by workspace_id order by due_at, delivery_id) as turn
-    from deliveries d
-   where status = 'pending' and due_at <= :now and claimed_until <= :now and {_FIRST_OF_ITS_SESSION}) due
- order by turn, due_at, delivery_id limit :limit""",
-)
-_NEXT = Query(
-    value,
-    f"""
-select min(greatest(due_at, claimed_until)) from deliveries d where status = 'pending' and {_FIRST_OF_ITS_SESSION}""",
-)
-_LIST = Query(
-    DeliveryRow,
-    """
-select {columns} from deliveries
- where workspace_id = :workspace_id and (:status::text is null or status = :status)
-   and (:before::text is null or delivery_id < :before)
- order by delivery_id desc limit :limit""",
-)
-_CLAIMED = Query(value, "select claim_token from deliveries where delivery_id = :delivery_id")
 
 
 class DeliveryReads(HasEngine):
     """The part of the store that looks these up."""
 
-    async def platform_event(self, platform: str, event_id: str) -> PlatformEventRow | None:
-        return await self.engine.one(_SEEN, platform=platform, event_id=event_id)
-
-    async def platform_conversation(self, session_id: str) -> PlatformConversationRow | None:
-        return await self.engine.one(_PLACE, session_id=session_id)
-
-    async def delivery(self, delivery_id: str) -> DeliveryRow | None:
-        return await self.engine.one(_ONE, delivery_id=delivery_id)
-
-    async def deliveries(
-        self, workspace_id: str, *, status: str | None = None, before: str | None = None, limit: int = 50
-    ) -> Sequence[DeliveryRow]:
-        return await self.engine.all(_LIST, workspace_id=workspace_id, status=status, before=before, limit=limit)
-
-    async def due_deliveries(self, now: float, *, limit: int = 100) -> Sequence[DeliveryRow]:
-        return await self.engine.all(_DUE, now=now, limit=limit)
-
-    async def next_delivery_at(self) -> float | None:
-        return await self.engine.one(_NEXT)
-
-    async def delivery_claim(self, delivery_id: str) -> str:
-        return await self.engine.one(_CLAIMED, delivery_id=delivery_id) or ""
+    platform_event = one(
+        PlatformEventRow, "select {columns} from platform_events where platform = :platform and event_id = :event_id"
+    )
+    platform_conversation = one(
+        PlatformConversationRow, "select {columns} from platform_conversations where session_id = :session_id"
+    )
+    delivery = one(DeliveryRow, "select {columns} from deliveries where delivery_id = :delivery_id")
+    deliveries = many(
+        DeliveryRow,
+        """
+select {columns} from deliveries
+ where workspace_id = :workspace_id and (:status::text is null or status = :status)
+   and (:before::text is null or delivery_id < :before)
+ order by delivery_id desc limit :limit""",
+        status=None,
+        before=None,
+        limit=50,
+    )
+    due_deliveries = many(
+        DeliveryRow,
+        f"""
+select {{columns}} from (
+  select {{columns}}, row_number() over (partition by workspace_id order by due_at, delivery_id) as turn
+    from deliveries d
+   where status = 'pending' and due_at <= :now and claimed_until <= :now and {_FIRST_OF_ITS_SESSION}) due
+ order by turn, due_at, delivery_id limit :limit""",
+        limit=100,
+    )
+    next_delivery_at = one(
+        value,
+        f"""
+select min(greatest(due_at, claimed_until)) from deliveries d where status = 'pending' and {_FIRST_OF_ITS_SESSION}""",
+    )
+    delivery_claim = one(value, "select claim_token from deliveries where delivery_id = :delivery_id", otherwise="")

@@ -1,17 +1,17 @@
 """How things are forgotten: trimmed logs, erased words, deleted conversations, rows past their time.
 
 PostgreSQL takes a deleted conversation away in one commit. The embedded store has one writer for everybody, so it puts
-the conversation out of reach and removes what it leaves part by part (`sqlite/purging.py`).
+the conversation out of reach, and `purge` removes what it leaves part by part.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from paddock.ports.keeping import OldRows
+from paddock.ports.records import OldRows
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import DELTA
-from paddock.rules.log.retention import OldFact, OldSession, first_id_after
+from paddock.rules.log.forgetting import OldFact, OldSession, first_id_after
 from paddock.rules.rows.forgetting import (
     GONE_ON,
     CallsErased,
@@ -20,10 +20,10 @@ from paddock.rules.rows.forgetting import (
     LogTrimmed,
     RequestsErased,
     SessionGone,
+    SessionSettled,
 )
-from paddock.rules.rows.taking_over import SessionSettled
 from paddock.storage.tables.conversations import NUMBER, TURNS
-from paddock.storage.tables.statements import Ask, Change, HasEngine, Query, Work, Write, ask, in_turn, value
+from paddock.storage.tables.statements import Ask, Change, HasEngine, Query, Work, Write, ask, in_turn, long, value
 
 # ruff: noqa: S608 - the table names are our own, values are always bound
 BURIED = "deleted:"
@@ -70,6 +70,18 @@ delete from thread_search where
 """The index that conversations are found by is filled again when somebody looks."""
 
 
+_OUT_OF_REACH = f"""
+/*sqlite select session_no from sessions where session_id >= '{BURIED}' and session_id < '{BURIED[:-1]};' limit 1*/"""
+_REST = (
+    """
+delete from facts where fact_no in (
+  select fact_no from facts where session_no = :number limit :limit) returning 1""",
+    """
+delete from transcript where session_no = :number
+   and seq in (select seq from transcript where session_no = :number limit :limit) returning 1""",
+)
+
+
 def _forget(row: SessionGone) -> Work[None]:
     found = yield Ask(_OWNED, row)
     if found:
@@ -83,6 +95,24 @@ def _forget(row: SessionGone) -> Work[None]:
         yield Ask(sql, row)
     if row.buried_at is not None:
         yield Ask(_BURY, row)
+
+
+def _out_of_reach() -> Work[int | None]:
+    """A deleted conversation of which something is left."""
+    found = yield ask(_OUT_OF_REACH)
+    return found[0][0] if found else None
+
+
+def _purge(limit: int) -> Work[int]:
+    number = yield from _out_of_reach()
+    if number is None:
+        return 0
+    count, where = 0, {"number": number, "limit": limit}
+    for sql in _REST:
+        count += len((yield ask(sql, **where)))
+    if not count:
+        yield ask("delete from sessions where session_no = :number", **where)
+    return count or 1
 
 
 def _trim(row: LogTrimmed) -> Work[None]:
@@ -207,15 +237,6 @@ _WORDS = Query(
 select coalesce(sum(word_bytes), 0)::bigint from sessions
  where workspace_id = :workspace_id and (:user_id::text is null or user_id = :user_id)""",
 )
-_OPENED_BEFORE = Query(
-    OldSession,
-    """
-select session_no, session_id, workspace_id, user_id, updated_at, trimmed_seq from sessions
- where session_no > :after and created_at < :time /*sqlite and user_id <> ''*/ order by session_no limit :limit""",
-)
-_OLDEST = Query(
-    OldFact, f"select {{columns}} from facts where session_no = {NUMBER} order by position, seq limit :limit"
-)
 
 
 def _forget_old(old: Old, keys: Sequence[Any]) -> Work[int]:
@@ -232,14 +253,27 @@ class ForgettingReads(HasEngine):
         [words] = await self.engine.long(_WORDS, workspace_id=workspace_id, user_id=user_id)
         return words
 
-    async def sessions_opened_before(self, time: float, *, after: int = 0, limit: int = 200) -> Sequence[OldSession]:
-        return await self.engine.long(_OPENED_BEFORE, time=time, after=after, limit=limit)
-
-    async def oldest_facts(self, session_id: str, *, limit: int = 1000) -> Sequence[OldFact]:
-        return await self.engine.long(_OLDEST, session_id=session_id, limit=limit)
+    sessions_opened_before = long(
+        OldSession,
+        """
+select session_no, session_id, workspace_id, user_id, updated_at, trimmed_seq from sessions
+ where created_at < :time and session_no > :after /*sqlite and user_id <> ''*/ order by session_no limit :limit""",
+        after=0,
+        limit=200,
+    )
+    oldest_facts = long(
+        OldFact,
+        f"select {{columns}} from facts where session_no = {NUMBER} order by position, seq limit :limit",
+        limit=1000,
+    )
 
     async def forget_old(self, kind: OldRows, before: float, *, limit: int = 500) -> int:
         old = OLD[kind]
         asked = {"before": before, "limit": limit, "first": first_id_after(before) if kind == "runs" else ""}
         keys = [key for key in await self.engine.long(Query(value, old.which), **asked) if key is not None]
         return await self.engine.do(partial(_forget_old, old, keys)) if keys else 0
+
+    async def purge(self, *, limit: int = 500) -> int:
+        if await self.engine.ask(_out_of_reach) is None:
+            return 0
+        return await self.engine.do(partial(_purge, limit))

@@ -27,6 +27,8 @@ from paddock.storage.tables.statements import (
     Write,
     ask,
     in_turn,
+    many,
+    one,
     put,
     several,
     value,
@@ -129,32 +131,20 @@ update artifacts
 
 # --- looking up ------------------------------------------------------------------------------------------------------
 
-_ARTIFACT = Query(ArtifactRow, "select {columns} from artifacts where artifact_id = :artifact_id")
-_OF_SESSION = Query(
-    ArtifactRow,
-    "select {columns} from artifacts where conversation_id = :conversation_id order by artifact_id limit :limit",
-)
-_EXPIRED = Query(
-    ArtifactRow,
-    "select {columns} from artifacts where expires_at <= :now order by expires_at, artifact_id limit :limit",
-)
 _IN_USE = Query(
     value,
     """
 select sha256 from artifacts where sha256 = any(:hashes::text[]) union
 select sha256 from storage where sha256 = any(:hashes::text[])""",
 )
-_STORED = Query(StorageRow, "select {columns} from storage where area_key = :area_key and key = :key")
 _KEYS = "select key from storage where area_key = :area_key and key >= :prefix and key > :after"
 _BEFORE = "select {columns} from storage where area_key >= :prefix and updated_at < :time"
-_VALUE = Query(value, "select value from state where scope_key = :scope_key and key = :key")
 _SCOPES = Query(
     several,
     """
 select scope_key, key, length(value), case when length(value) <= :max_bytes then value end
   from state where scope_key = any(:scope_keys::text[]) order by scope_key, key""",
 )
-_SIZE = Query(value, "select coalesce(sum(length(value)), 0)::bigint from state where scope_key = :scope_key")
 
 
 def _beginning(column: str, prefix: str) -> tuple[str, str | None]:
@@ -174,14 +164,17 @@ def _beginning(column: str, prefix: str) -> tuple[str, str | None]:
 class KeptReads(HasEngine):
     """The part of the store that looks these up."""
 
-    async def artifact(self, artifact_id: str) -> ArtifactRow | None:
-        return await self.engine.one(_ARTIFACT, artifact_id=artifact_id)
-
-    async def artifacts_of(self, conversation_id: str, *, limit: int = 500) -> Sequence[ArtifactRow]:
-        return await self.engine.all(_OF_SESSION, conversation_id=conversation_id, limit=limit)
-
-    async def expired_artifacts(self, now: float, *, limit: int = 500) -> Sequence[ArtifactRow]:
-        return await self.engine.all(_EXPIRED, now=now, limit=limit)
+    artifact = one(ArtifactRow, "select {columns} from artifacts where artifact_id = :artifact_id")
+    artifacts_of = many(
+        ArtifactRow,
+        "select {columns} from artifacts where conversation_id = :session_id order by artifact_id limit :limit",
+        limit=500,
+    )
+    expired_artifacts = many(
+        ArtifactRow,
+        "select {columns} from artifacts where expires_at <= :now order by expires_at, artifact_id limit :limit",
+        limit=500,
+    )
 
     async def artifact_bytes(self, workspace_id: str) -> int:
         return await self.engine.one(_ARTIFACT_BYTES, workspace_id=workspace_id) or 0
@@ -189,8 +182,7 @@ class KeptReads(HasEngine):
     async def blobs_in_use(self, hashes: Sequence[str]) -> frozenset[str]:
         return frozenset(await self.engine.all(_IN_USE, hashes=list(hashes)))
 
-    async def stored(self, area_key: str, key: str) -> StorageRow | None:
-        return await self.engine.one(_STORED, area_key=area_key, key=key)
+    stored = one(StorageRow, "select {columns} from storage where area_key = :area_key and key = :key")
 
     async def stored_keys(self, area_key: str, *, prefix: str = "", after: str = "", limit: int = 100) -> Sequence[str]:
         begins, until = _beginning("key", prefix)
@@ -205,15 +197,15 @@ class KeptReads(HasEngine):
         query = Query(StorageRow, f"{_BEFORE}{begins} order by area_key, key limit :limit")
         return await self.engine.all(query, prefix=key_prefix, until=until, time=time, limit=limit)
 
-    async def state(self, scope_key: str, key: str) -> bytes | None:
-        return await self.engine.one(_VALUE, scope_key=scope_key, key=key)
+    state = one(value, "select value from state where scope_key = :scope_key and key = :key")
 
     async def state_snapshot(self, scope_keys: Sequence[str], *, max_bytes: int) -> Mapping[str, ScopeState]:
         rows = await self.engine.all(_SCOPES, scope_keys=list(scope_keys), max_bytes=max_bytes)
         return _scopes_in(rows, scope_keys, max_bytes)
 
-    async def state_size(self, scope_key: str) -> int:
-        return await self.engine.one(_SIZE, scope_key=scope_key) or 0
+    state_size = one(
+        value, "select coalesce(sum(length(value)), 0)::bigint from state where scope_key = :scope_key", otherwise=0
+    )
 
 
 _Measured = tuple[str, str, int, bytes | None]

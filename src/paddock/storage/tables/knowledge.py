@@ -7,22 +7,26 @@ start goes on with what an earlier one left. How words get into the index and ar
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec.structs import asdict
 
 from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow, KnowledgeFile, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
-from paddock.rules.search.chunking import Chunk
+from paddock.rules.search.passages import Chunk
 from paddock.rules.search.tokens import Phrase
 from paddock.storage.tables.statements import (
     Ask,
     Engine,
+    HasEngine,
     Query,
     Work,
     ask,
     columns_of,
+    long,
+    many,
+    one,
     several,
     value,
 )
@@ -32,30 +36,6 @@ DOCUMENT = columns_of(DocumentRow)
 JOB = columns_of(JobRow)
 _OF_BASE = "from knowledge_bases where workspace_id = :workspace and kb_id = :kb_id"
 _KB_NO = f"(select kb_no {_OF_BASE})"
-_BASES = Query(BaseRow, "select {columns} from knowledge_bases where workspace_id = :workspace order by kb_id")
-_BASE = Query(BaseRow, f"select {{columns}} {_OF_BASE}")
-_NUMBER = Query(value, f"select kb_no {_OF_BASE}")
-_VERSION = Query(value, f"select version {_OF_BASE}")
-_DOCUMENTS = Query(
-    DocumentRow,
-    f"""
-select {{columns}} from knowledge_documents where kb_no = {_KB_NO} and ready and document_id > :after
- order by document_id limit :limit""",
-)
-_FILES = Query(
-    KnowledgeFile,
-    """
-select a.artifact_id, d.name, d.media_type, b.kb_id
-  from knowledge_bases b join knowledge_documents d on d.kb_no = b.kb_no and d.ready
-  join artifacts a on a.artifact_id = 'doc_' || d.document_id
- where b.workspace_id = :workspace order by d.created_at desc, d.document_id limit :limit""",
-)
-_BY_HASH = Query(
-    DocumentRow,
-    f"""
-select {{columns}} from knowledge_documents
- where kb_no = {_KB_NO} and content_hash = :content_hash and ready limit 1""",
-)
 _DOCUMENT_NO = "select document_no from knowledge_documents where"
 _READY_ONE = Query(value, f"{_DOCUMENT_NO} kb_no = {_KB_NO} and document_id = :document_id and ready")
 _OF_THE_BASE = Query(value, f"{_DOCUMENT_NO} kb_no = :kb_no")
@@ -75,21 +55,6 @@ _STORED = Query(
     """
 select count(*) from knowledge_chunks c join knowledge_documents d on d.document_no = c.document_no
  where d.document_id = :document_id""",
-)
-_JOB = Query(
-    JobRow,
-    "select {columns} from knowledge_jobs where job_id = :job_id and workspace_id = :workspace and kb_id = :kb_id",
-)
-_UNFINISHED = Query(
-    JobRow,
-    """
-select {columns} from knowledge_jobs
- where status in ('queued', 'running') and (:workspace::text is null or workspace_id = :workspace)
- order by created_at, job_id limit :limit""",
-)
-_WITH_JOBS = Query(
-    value,
-    "select distinct workspace_id from knowledge_jobs where status in ('queued', 'running') order by workspace_id",
 )
 _SOURCE = Query(value, "select bytes from knowledge_sources where job_id = :job_id order by part")
 _VECTORS = Query(
@@ -148,20 +113,24 @@ class Words(Protocol):
         ...
 
 
+@runtime_checkable
+class HasWords(HasEngine, Protocol):
+    """A store that keeps knowledge."""
+
+    words: Words
+
+
 class KnowledgeTables:
     """The `KnowledgeStore` port over the store's own database."""
 
     def __init__(self, engine: Engine, words: Words) -> None:
-        self._engine = engine
+        self.engine = engine
         self._words = words
 
     # --- bases
 
-    async def bases(self, workspace: str) -> Sequence[BaseRow]:
-        return await self._engine.all(_BASES, workspace=workspace)
-
-    async def base(self, workspace: str, kb_id: str) -> BaseRow | None:
-        return await self._engine.one(_BASE, workspace=workspace, kb_id=kb_id)
+    bases = many(BaseRow, "select {columns} from knowledge_bases where workspace_id = :workspace order by kb_id")
+    base = one(BaseRow, f"select {{columns}} {_OF_BASE}")
 
     async def add_base(self, row: BaseRow, audit: AuditRow) -> None:
         def add() -> Work[None]:
@@ -169,39 +138,52 @@ class KnowledgeTables:
                 text = f"there is a knowledge base {row.kb_id!r} already; delete it first, or choose another id"
                 raise HostError(ErrorCode.CONFLICT, text)
 
-        await self._engine.do(add, [audit])
+        await self.engine.do(add, [audit])
 
     async def drop_base(self, workspace: str, kb_id: str, audit: AuditRow) -> bool:
         kb_no = await self._kb_no(workspace, kb_id)
         if kb_no is None:
             return False
-        documents = await self._engine.all(_OF_THE_BASE, kb_no=kb_no)
+        documents = await self.engine.all(_OF_THE_BASE, kb_no=kb_no)
 
         def drop() -> Work[None]:
             for table in ("knowledge_bases", "knowledge_jobs"):
                 yield ask(f"delete from {table} where kb_no = :kb_no", kb_no=kb_no)
 
-        await self._engine.do(drop, [audit])
+        await self.engine.do(drop, [audit])
         for document_no in documents:
             await self._drop(document_no)
         return True
 
     # --- documents
 
-    async def documents(
-        self, workspace: str, kb_id: str, *, after: str = "", limit: int = 100
-    ) -> Sequence[DocumentRow]:
-        return await self._engine.long(_DOCUMENTS, workspace=workspace, kb_id=kb_id, after=after, limit=limit)
-
-    async def files(self, workspace: str, *, limit: int = 100) -> Sequence[KnowledgeFile]:
-        return await self._engine.long(_FILES, workspace=workspace, limit=limit)
-
-    async def document_by_hash(self, workspace: str, kb_id: str, content_hash: str) -> DocumentRow | None:
-        return await self._engine.one(_BY_HASH, workspace=workspace, kb_id=kb_id, content_hash=content_hash)
+    documents = long(
+        DocumentRow,
+        f"""
+select {{columns}} from knowledge_documents where kb_no = {_KB_NO} and ready and document_id > :after
+ order by document_id limit :limit""",
+        after="",
+        limit=100,
+    )
+    files = long(
+        KnowledgeFile,
+        """
+select a.artifact_id, d.name, d.media_type, b.kb_id
+  from knowledge_bases b join knowledge_documents d on d.kb_no = b.kb_no and d.ready
+  join artifacts a on a.artifact_id = 'doc_' || d.document_id
+ where b.workspace_id = :workspace order by d.created_at desc, d.document_id limit :limit""",
+        limit=100,
+    )
+    document_by_hash = one(
+        DocumentRow,
+        f"""
+select {{columns}} from knowledge_documents
+ where kb_no = {_KB_NO} and content_hash = :content_hash and ready limit 1""",
+    )
 
     async def drop_document(self, workspace: str, kb_id: str, document_id: str, audit: AuditRow) -> bool:
         place = {"workspace": workspace, "kb_id": kb_id}
-        document_no = await self._engine.one(_READY_ONE, **place, document_id=document_id)
+        document_no = await self.engine.one(_READY_ONE, **place, document_id=document_id)
         if document_no is None:
             return False
         await self._drop(document_no, [audit], await self._kb_no(workspace, kb_id))
@@ -218,13 +200,13 @@ class KnowledgeTables:
         def drop_some() -> Work[int]:
             return len((yield ask(_DROP_SOME, document_no=document_no, limit=most)))
 
-        await self._engine.do(hide, rows)
-        while await self._engine.do(drop_some) == most:
+        await self.engine.do(hide, rows)
+        while await self.engine.do(drop_some) == most:
             pass
 
     async def sweep(self) -> int:
         """Take out what an earlier start hid and did not finish dropping; how many documents that were."""
-        left = await self._engine.long(_ORPHANS)
+        left = await self.engine.long(_ORPHANS)
         for document_no in left:
             await self._drop(document_no)
         return len(left)
@@ -237,33 +219,42 @@ class KnowledgeTables:
         size = self._words.SOURCE_PART_BYTES
         for part, at in enumerate(range(0, len(source), size)):
             piece = {"job_id": job.job_id, "part": part, "bytes": source[at : at + size]}
-            await self._engine.do(partial(_one, Ask(_ADD_SOURCE, piece)))
-        await self._engine.do(partial(_one, ask(_ADD_JOB, **asdict(job), workspace=job.workspace_id)), [audit])
+            await self.engine.do(partial(_one, Ask(_ADD_SOURCE, piece)))
+        await self.engine.do(partial(_one, ask(_ADD_JOB, **asdict(job), workspace=job.workspace_id)), [audit])
 
-    async def job(self, workspace: str, kb_id: str, job_id: str) -> JobRow | None:
-        return await self._engine.one(_JOB, workspace=workspace, kb_id=kb_id, job_id=job_id)
-
-    async def unfinished_jobs(self, *, limit: int = 100, workspace: str | None = None) -> Sequence[JobRow]:
-        return await self._engine.all(_UNFINISHED, limit=limit, workspace=workspace)
-
-    async def workspaces_with_jobs(self) -> Sequence[str]:
-        return await self._engine.all(_WITH_JOBS)
+    job = one(
+        JobRow,
+        "select {columns} from knowledge_jobs where workspace_id = :workspace and kb_id = :kb_id and job_id = :job_id",
+    )
+    unfinished_jobs = many(
+        JobRow,
+        """
+select {columns} from knowledge_jobs
+ where status in ('queued', 'running') and (:workspace::text is null or workspace_id = :workspace)
+ order by created_at, job_id limit :limit""",
+        limit=100,
+        workspace=None,
+    )
+    workspaces_with_jobs = many(
+        value,
+        "select distinct workspace_id from knowledge_jobs where status in ('queued', 'running') order by workspace_id",
+    )
 
     async def source(self, job_id: str) -> bytes:
-        return b"".join(await self._engine.long(_SOURCE, job_id=job_id))
+        return b"".join(await self.engine.long(_SOURCE, job_id=job_id))
 
     async def begin(self, job: JobRow, document: DocumentRow) -> int:
         def begin() -> Work[None]:
             yield ask(_ADD_DOCUMENT, **asdict(document), workspace=job.workspace_id, kb_id=job.kb_id)
             yield from _set_job(job)
 
-        await self._engine.do(begin)
-        return await self._engine.one(_STORED, document_id=document.document_id) or 0
+        await self.engine.do(begin)
+        return await self.engine.one(_STORED, document_id=document.document_id) or 0
 
     async def add_chunks(self, job: JobRow, chunks: Sequence[StoredChunk]) -> None:
         size = self._words.CHUNKS_PER_COMMIT
         for at in range(0, len(chunks), size):
-            await self._engine.do(partial(self._add, job, chunks[at : at + size]))
+            await self.engine.do(partial(self._add, job, chunks[at : at + size]))
 
     def _add(self, job: JobRow, chunks: Sequence[StoredChunk]) -> Work[None]:
         document = yield ask(_HELD, document_id=job.document_id)
@@ -274,12 +265,12 @@ class KnowledgeTables:
         yield from _set_job(job)
 
     async def finish(self, job: JobRow) -> None:
-        new = await self._engine.all(_UNREADY, document_id=job.document_id)
+        new = await self.engine.all(_UNREADY, document_id=job.document_id)
         replaced: Sequence[int] = ()
         if new and job.status == "completed":
             place = {"workspace": job.workspace_id, "kb_id": job.kb_id}
-            replaced = await self._engine.all(_NAMED, **place, name=job.name, but=job.document_id)
-        await self._engine.do(partial(_finish, job, replaced))
+            replaced = await self.engine.all(_NAMED, **place, name=job.name, but=job.document_id)
+        await self.engine.do(partial(_finish, job, replaced))
         for number in replaced if job.status == "completed" else new:
             await self._drop(number)
 
@@ -291,23 +282,21 @@ class KnowledgeTables:
         kb_no = await self._kb_no(workspace, kb_id)
         if kb_no is None or not terms:
             return []
-        return await self._engine.ask(lambda: self._words.find(kb_no, terms, limit, only))
+        return await self.engine.ask(lambda: self._words.find(kb_no, terms, limit, only))
 
     async def vectors(
         self, workspace: str, kb_id: str, *, after: int = 0, limit: int = 4096
     ) -> Sequence[tuple[int, bytes]]:
-        found = await self._engine.long(_VECTORS, workspace=workspace, kb_id=kb_id, after=after, limit=limit)
+        found = await self.engine.long(_VECTORS, workspace=workspace, kb_id=kb_id, after=after, limit=limit)
         return [(number, vector) for number, vector in found]
 
-    async def version(self, workspace: str, kb_id: str) -> int:
-        return await self._engine.one(_VERSION, workspace=workspace, kb_id=kb_id) or 0
+    version = one(value, f"select version {_OF_BASE}", otherwise=0)
 
     async def chunks(self, workspace: str, kb_id: str, numbers: Sequence[int]) -> Sequence[FoundChunk]:
         asked = {"workspace": workspace, "kb_id": kb_id, "numbers": list(numbers)}
-        return await self._engine.long(Query(_found, _CHUNKS), **asked)
+        return await self.engine.long(Query(_found, _CHUNKS), **asked)
 
-    async def _kb_no(self, workspace: str, kb_id: str) -> int | None:
-        return await self._engine.one(_NUMBER, workspace=workspace, kb_id=kb_id)
+    _kb_no = one(value, f"select kb_no {_OF_BASE}")
 
 
 def _one(asked: Ask) -> Work[None]:

@@ -13,7 +13,7 @@ from paddock.rules.log.chain import ANCHOR, Damage, Head, StoredFact, digest_of,
 from paddock.rules.log.events import HANDED_OVER
 from paddock.rules.rows.rows import WHOLE, SessionRow, View
 from paddock.storage.tables.conversations import NO_END, NUMBER, subthread
-from paddock.storage.tables.statements import HasEngine, Query, Work, several, value
+from paddock.storage.tables.statements import HasEngine, Query, Work, one, several, value
 from paddock.storage.tables.table import Table
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
@@ -67,18 +67,8 @@ select {FACT} from facts f where session_no = {NUMBER} and position < :before
  order by position desc, seq desc limit :limit"""
 _OF_RUNS = "and (f.turn_id is null or exists (select 1 from runs r where r.run_id = f.turn_id {subthread}))"
 # A fact stands at its own number, or it is a finished message that moved to where its first delta stood.
-_ONE = Query(
-    fact_of,
-    f"""
-select {FACT} from facts where session_no = {NUMBER} and position = :seq and seq = :seq
-union all
-select {FACT} from facts /*sqlite indexed by facts_moved*/
- where session_no = {NUMBER} and seq = :seq and position < seq""",
-)
-_SESSION = Query(several, f"select {PLACE} from sessions where session_id = :session_id")
 _BURIED = Query(value, "select 1 from tombstones where session_id = :session_id")
 _END = Query(several, "select epoch, head_seq, head_digest from sessions where session_id = :session_id")
-_TRIMMED = Query(Head, "select trimmed_seq, trimmed_digest from sessions where session_id = :session_id")
 _ENDS = Query(
     several,
     "select head_seq, head_digest, trimmed_seq, trimmed_digest from sessions where session_id = :session_id",
@@ -99,12 +89,12 @@ class LogReads(HasEngine):
         return await self.claim_at(session_id, 0, place, deleted=place is None and await self.is_buried(session_id))
 
     async def read(
-        self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256
+        self, session_id: str, *, after: int = 0, run_id: str | None = None, limit: int = 256
     ) -> Sequence[StoredFact]:
         asked = {"session_id": session_id, "after": after, "limit": limit}
-        if turn_id is None:
+        if run_id is None:
             return await self.engine.all(_AFTER, **asked)
-        return await self.engine.all(_OF_TURN, **asked, turn_id=turn_id)
+        return await self.engine.all(_OF_TURN, **asked, turn_id=run_id)
 
     async def events(
         self, session_id: str, *, kinds: Sequence[str], before: int | None = None, limit: int = 50, view: View = WHOLE
@@ -114,24 +104,29 @@ class LogReads(HasEngine):
         asked = {"session_id": session_id, "before": NO_END if before is None else before, "kinds": kinds}
         return await self.engine.all(Query(fact_of, sql), **asked, limit=limit, subthread_id=view.subthread_id)
 
-    async def fact(self, session_id: str, seq: int) -> StoredFact | None:
-        return await self.engine.one(_ONE, session_id=session_id, seq=seq)
+    fact = one(
+        fact_of,
+        f"""
+select {FACT} from facts where session_no = {NUMBER} and position = :seq and seq = :seq
+union all
+select {FACT} from facts /*sqlite indexed by facts_moved*/
+ where session_no = {NUMBER} and seq = :seq and position < seq""",
+    )
 
     async def session(self, session_id: str) -> SessionRow | None:
         found = await self.place(session_id)
         return SessionRow(*found[:4]) if found else None
 
-    async def trimmed(self, session_id: str) -> Head:
-        return await self.engine.one(_TRIMMED, session_id=session_id) or Head()
+    trimmed = one(
+        Head, "select trimmed_seq, trimmed_digest from sessions where session_id = :session_id", otherwise=Head()
+    )
 
     async def is_buried(self, session_id: str) -> bool:
         return await self.engine.one(_BURIED, session_id=session_id) is not None
 
     # --- for whoever claims
 
-    async def place(self, session_id: str) -> Sequence[Any] | None:
-        """Look up the columns `PLACE` of a session."""
-        return await self.engine.one(_SESSION, session_id=session_id)
+    place = one(several, f"select {PLACE} from sessions where session_id = :session_id")
 
     async def end(self, session_id: str) -> tuple[int, Head]:
         """The newest epoch that the session's row knows, and where the log ends."""
@@ -215,8 +210,6 @@ Ranges = Sequence[tuple[str, int, int]]
 
 def without_replaced(facts: Sequence[StoredFact], compacted: Ranges) -> Sequence[StoredFact]:
     """Drop deltas that a message of the same batch replaces."""
-    if not compacted:
-        return facts
     return [fact for fact in facts if not (fact.is_delta and is_replaced(fact, compacted))]
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paddock.rules.log.retention import first_id_after
-from paddock.rules.people.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
+from paddock.rules.log.forgetting import first_id_after
+from paddock.rules.people import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
 from paddock.rules.rows.rows import AuditRow, RunRow
 from paddock.storage.tables.calls import COST, TOKENS, UNPRICED
 from paddock.storage.tables.conversations import NUMBER
-from paddock.storage.tables.statements import HasEngine, Query
+from paddock.storage.tables.statements import HasEngine, Query, long
 from paddock.storage.tables.table import Table
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
@@ -24,13 +24,6 @@ select floor(started_at / :every) * :every, agent_id, model_id, count(*), {TOKEN
   from model_usage where workspace_id = :workspace_id and started_at >= :since
    and (:user_id::text is null or user_id = :user_id)
  group by 1, 2, 3 order by 1, 2, 3""",
-)
-_SPENDERS = Query(
-    Spender,
-    f"""
-select user_id, count(*), coalesce(sum(total_tokens), 0)::bigint, {COST}, {UNPRICED}
-  from model_usage where workspace_id = :workspace_id and started_at >= :since
- group by 1 order by 4 desc, 3 desc, 1 limit :limit""",
 )
 _PACES = """
 with lap as (
@@ -106,8 +99,13 @@ class OverviewReads(HasEngine):
         whose = {"workspace_id": workspace_id, "user_id": user_id}
         return await self.engine.long(_USAGE, **whose, since=since, every=float(every))
 
-    async def spenders(self, workspace_id: str, *, since: float, limit: int) -> Sequence[Spender]:
-        return await self.engine.long(_SPENDERS, workspace_id=workspace_id, since=since, limit=limit)
+    spenders = long(
+        Spender,
+        f"""
+select user_id, count(*), coalesce(sum(total_tokens), 0)::bigint, {COST}, {UNPRICED}
+  from model_usage where workspace_id = :workspace_id and started_at >= :since
+ group by 1 order by 4 desc, 3 desc, 1 limit :limit""",
+    )
 
     async def paces(self, workspace_id: str, user_id: str | None, *, since: float, every: int | None) -> Sequence[Pace]:
         """Ids of runs are in order of time, so only the newest part of the table is read."""

@@ -5,7 +5,7 @@ from functools import partial
 
 from paddock.rules.rows.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, TranscriptRow, UserRow
 from paddock.storage.tables.conversations import ITEMS, NUMBER, PRESENT
-from paddock.storage.tables.statements import Change, HasEngine, Query, Write, in_turn, put, several, value
+from paddock.storage.tables.statements import Change, HasEngine, Query, Write, in_turn, one, put, several, value
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 WRITES: Mapping[type, Write] = {
@@ -33,7 +33,6 @@ on conflict do nothing""")
         put("thread_names", ThreadNameRow, key="workspace_id, user_id, name", again=("session_id",))
     ),
 }
-_USER = Query(UserRow, "select {columns} from users where workspace_id = :workspace_id and user_id = :user_id")
 _OPINIONS = Query(
     FeedbackRow,
     "select {columns} from feedback where session_id = :session_id and item_id = any(:item_ids::text[])",
@@ -66,8 +65,7 @@ select {ITEMS.columns} from transcript t
 class PeopleReads(HasEngine):
     """The part of the store that looks these up."""
 
-    async def user(self, workspace_id: str, user_id: str) -> UserRow | None:
-        return await self.engine.one(_USER, workspace_id=workspace_id, user_id=user_id)
+    user = one(UserRow, "select {columns} from users where workspace_id = :workspace_id and user_id = :user_id")
 
     async def feedback(self, session_id: str, item_ids: Sequence[str]) -> Mapping[str, FeedbackRow]:
         rows = await self.engine.all(_OPINIONS, session_id=session_id, item_ids=list(item_ids))

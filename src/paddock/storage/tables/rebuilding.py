@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddock.rules.log.chain import Damage
-from paddock.rules.rows.rebuilding import Difference, Tables, differences, tables_of
+from paddock.rules.log.projection import Difference, Tables, differences, tables_of
 from paddock.rules.rows.rows import RunRow, SessionRow, TranscriptRow
 from paddock.storage.tables.conversations import ITEMS, RUNS, TURNS
 from paddock.storage.tables.forgetting import FORGET_WORDS

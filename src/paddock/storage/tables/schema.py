@@ -6,10 +6,9 @@ import os
 from collections.abc import Sequence
 from importlib import resources
 
-from paddock.rules.log.chain import Head
-from paddock.rules.log.resalting import Resalting
+from paddock.rules.log.chain import Head, Resalting
+from paddock.rules.log.projection import tables_of
 from paddock.rules.rows.migrations import Migration
-from paddock.rules.rows.rebuilding import tables_of
 from paddock.rules.rows.rows import SessionRow
 from paddock.storage.tables.log import facts_in_order
 from paddock.storage.tables.statements import Work, ask

@@ -2,7 +2,8 @@
 
 - `:name` is a value; `:name::text` one whose type PostgreSQL cannot find out by itself. Types are dropped for SQLite.
 - `{columns}` stands for the columns of a row type, which are its fields.
-- `= any(:names::text[])` takes a list of values.
+- `= any(:names::text[])` takes a list of values, and `from each(:numbers::bigint[])` makes rows of one, with the column
+  `value`.
 - `greatest(a, b)` and `no_bytes()` (an empty value of bytes) have another name in each database.
 - `/*sqlite ...*/` and `/*postgres ...*/` are read by that database alone: a hint, a lock.
 
@@ -15,7 +16,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter, itemgetter
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, get_type_hints, overload
 
 import msgspec
 
@@ -56,6 +58,11 @@ class Query(Generic[Row]):
         fields = msgspec.structs.fields(self.row)
         return [place for place, field in enumerate(fields) if kinds[field.name] is bool]
 
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """The names of its values, in order."""
+        return bind(self.sql, mark="$", typed=True).names
+
     def read(self, found: Sequence[Any]) -> Row:
         """Make one answer of the columns that were found."""
         if not self.truths:
@@ -68,21 +75,6 @@ class Query(Generic[Row]):
     def __call__(self, **given: Any) -> "Ask":
         """Ask it within a work, where the answer is plain columns."""
         return Ask(self.sql, given)
-
-
-class SizedQuery(Query[Row]):
-    """A question whose answer may be more than a caller can take.
-
-    `sized` adds up the bytes of a row in SQL, `size_of` of the row that was made of it; `order` is that of the query.
-    """
-
-    def __init__(
-        self, row: Callable[..., Row], sql: str, *, sized: str, size_of: Callable[[Row], int], order: str
-    ) -> None:
-        super().__init__(row, sql)
-        self.sized = sized
-        self.size_of = size_of
-        self.order = order
 
 
 def value(found: Any) -> Any:
@@ -225,10 +217,6 @@ class Engine(Protocol):
         ...
 
     async def all(self, query: Query[Row], **given: Any) -> Sequence[Row]: ...
-    async def some(self, query: SizedQuery[Row], room: int, **given: Any) -> Sequence[Row]:
-        """The rows up to the one that uses up `room` bytes; a long one behind it is not read."""
-        ...
-
     async def long(self, query: Query[Row], **given: Any) -> Sequence[Row]:
         """Ask a query that may take a while. Raises HostError(DEADLINE_EXCEEDED) when it takes too long."""
         ...
@@ -237,8 +225,10 @@ class Engine(Protocol):
         """The answer to a work that only reads. Raises HostError(DEADLINE_EXCEEDED) when it takes too long."""
         ...
 
-    async def do(self, work: Callable[[], Work[Answer]], rows: Sequence[AuditRow] = ()) -> Answer:
-        """Do a work durably in one commit, together with these rows."""
+    async def do(
+        self, work: Callable[[], Work[Answer]], rows: Sequence[AuditRow] = (), *, durably: bool = True
+    ) -> Answer:
+        """Do a work in one commit, together with these rows. Not `durably`: a crash of the database may forget it."""
         ...
 
 
@@ -246,3 +236,39 @@ class HasEngine(Protocol):
     """A part of a store that asks."""
 
     engine: Engine
+
+
+# --- methods of a store that ask one query ---------------------------------------------------------------------------
+
+# Their parameters are the values of the query, in order; those with a default may be left out. What they mean and what
+# is promised stands in the port.
+if TYPE_CHECKING:
+    LookUp = Callable[..., CoroutineType[Any, Any, Answer]]
+
+
+@overload
+def one(row: Callable[..., Row], sql: str, *, otherwise: Row, **defaults: Any) -> "LookUp[Row]": ...
+@overload
+def one(row: Callable[..., Row], sql: str, **defaults: Any) -> "LookUp[Row | None]": ...
+def one(row: Callable[..., Any], sql: str, *, otherwise: Any = None, **defaults: Any) -> "LookUp[Any]":
+    """Look up the first row; without one, `otherwise`."""
+    return _look_up(Query(row, sql), "one", defaults, otherwise)
+
+
+def many(row: Callable[..., Row], sql: str, **defaults: Any) -> "LookUp[Sequence[Row]]":
+    """Look up all rows."""
+    return _look_up(Query(row, sql), "all", defaults)
+
+
+def long(row: Callable[..., Row], sql: str, **defaults: Any) -> "LookUp[Sequence[Row]]":
+    """Look up all rows, in a query that may take a while."""
+    return _look_up(Query(row, sql), "long", defaults)
+
+
+def _look_up(query: Query[Any], way: str, defaults: Mapping[str, Any], otherwise: Any = None) -> "LookUp[Any]":
+    async def look_up(self: HasEngine, *values: Any, **named: Any) -> Any:
+        given = {**defaults, **dict(zip(query.names, values, strict=False)), **named}
+        found = await getattr(self.engine, way)(query, **given)
+        return otherwise if found is None else found
+
+    return look_up

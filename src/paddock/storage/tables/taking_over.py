@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from paddock.rules.rows.taking_over import MOVED_ON, OwnershipMoved, SessionMoved, StateMoved
-from paddock.storage.tables.statements import Change, HasEngine, Query, Write, in_turn, value
+from paddock.rules.rows.forgetting import MOVED_ON, OwnershipMoved, SessionMoved, StateMoved
+from paddock.storage.tables.statements import Change, HasEngine, Write, in_turn, one, value
 
 # ruff: noqa: S608 - the table names are our own, values are always bound
 _NUMBER = "(select session_no from sessions where session_id = :session_id)"
@@ -63,11 +63,9 @@ update agents set updated_by = :to_user where workspace_id = :workspace_id and u
 }
 
 
-_COUNT = Query(value, "select count(*) from sessions where workspace_id = :workspace_id and user_id = :user_id")
-
-
 class TakingOverReads(HasEngine):
     """The part of the store that tells how much there is to take over."""
 
-    async def count_sessions(self, workspace_id: str, user_id: str) -> int:
-        return await self.engine.one(_COUNT, workspace_id=workspace_id, user_id=user_id) or 0
+    count_sessions = one(
+        value, "select count(*) from sessions where workspace_id = :workspace_id and user_id = :user_id", otherwise=0
+    )

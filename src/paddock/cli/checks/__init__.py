@@ -1,1 +1,0 @@
-"""Finding out what works: `doctor` and `harness doctor`."""

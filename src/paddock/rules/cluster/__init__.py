@@ -1,1 +1,0 @@
-"""Several hosts: leases, the shared secret and signatures."""

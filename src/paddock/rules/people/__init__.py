@@ -1,1 +1,0 @@
-"""People and workspaces: budgets, usage, whose turn it is, sums over a workspace."""
