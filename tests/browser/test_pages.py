@@ -253,6 +253,19 @@ def test_what_is_typed_into_the_forms_of_operate_stays_while_somebody_looks_else
     expect(page.get_by_role("button", name="Last 7 days")).to_have_attribute("aria-pressed", "true")
 
 
+def test_the_user_of_a_new_key_is_typed_once_it_is_known_whether_dev_makes_the_first(visit: Visit) -> None:
+    ann = visit()
+    asked: list[Route] = []
+    ann.page.route("**/api/v1/api-keys", lambda route: asked.append(route))  # noqa: PLW0108 - a list's own method cannot be marked, as Playwright does
+    ann.page.goto(ann.page.url.split("#")[0] + "#/operate/keys")
+    user = ann.page.get_by_role("textbox", name="User")
+    expect(user).to_be_disabled()
+    ann.page.unroute("**/api/v1/api-keys")
+    asked[0].continue_()
+    expect(user).to_be_enabled()
+    expect(user).to_have_value("dev")
+
+
 HOSTILE = (
     "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
     "[click](javascript:window.hacked=1) ![p](https://evil.example/leak.png) "

@@ -36,6 +36,7 @@ from keeping.upgrading import (
     lost,
     native_body,
     shown,
+    steady,
 )
 from paddock.rules.log.chain import word_bytes
 from paddock.rules.people import day_of
@@ -131,7 +132,7 @@ def everything_has_ended(talk: Talk) -> bool:
 
 def test_data_of_an_earlier_version_is_all_there_and_goes_on(upgraded: Upgraded) -> None:
     picture, noted = upgraded.picture, upgraded.noted
-    assert lost(picture["shown"], shown(upgraded.talk, noted)) == []
+    assert lost(steady(picture["shown"], noted["moment"]), shown(upgraded.talk, noted)) == []
     found_by_the_same_names(upgraded)
     every_thread_goes_on(upgraded)
     what_was_kept_is_found(upgraded.talk, noted)

@@ -13,7 +13,7 @@ import uuid
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,8 @@ NUMBERS = frozenset({"seq", "messageId"})
 """Where something stands in its log: another host may have noted more before what came later."""
 GROWING = frozenset({"cursor", "inflightCursor"})
 """Where a log ends, and where its turns begin that have not ended."""
-MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?")
+"""A time, or a day: a conversation that was answered after the upgrade shows the day of the answer."""
 
 
 @dataclass
@@ -228,7 +229,10 @@ def _is_later(seconds: float, before: float) -> bool:
 
 
 def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp() if MOMENT.fullmatch(text) else 0.0
+    if not MOMENT.fullmatch(text):
+        return 0.0
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def lost(old: Any, new: Any, where: str = "") -> list[str]:

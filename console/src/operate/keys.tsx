@@ -48,6 +48,8 @@ export function KeysPart() {
   const [working, setWorking] = useState(false);
   const [made, setMade] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
+  // Until the list is there nobody knows whether `dev` stands in the field: a name typed earlier would be mixed with it.
+  const ready = keys.value !== null || keys.problem !== null;
   const [asked, setAsked] = useState<Key | null>(null);
   const inWords = (error: unknown) => (error instanceof Stays ? t("op.take_busy", { count: error.count }) : sentence(asProblem(error), t));
   const attempt = (work: Promise<unknown>) => work.then(() => setProblem(null)).catch((error: unknown) => setProblem(inWords(error))).finally(keys.again);
@@ -77,7 +79,7 @@ export function KeysPart() {
           <div className="row">
             <label className="field">
               <span>{t("op.key_user")}</span>
-              <input value={user} required disabled={working} onChange={(event) => setUser(event.target.value)} />
+              <input value={user} required disabled={working || !ready} onChange={(event) => setUser(event.target.value)} />
             </label>
             <label className="field">
               <span>{t("op.key_role")}</span>
