@@ -260,8 +260,8 @@ def test_the_user_of_a_new_key_is_typed_once_it_is_known_whether_dev_makes_the_f
     ann.page.goto(ann.page.url.split("#")[0] + "#/operate/keys")
     user = ann.page.get_by_role("textbox", name="User")
     expect(user).to_be_disabled()
-    ann.page.unroute("**/api/v1/api-keys")
     asked[0].continue_()
+    ann.page.unroute("**/api/v1/api-keys")
     expect(user).to_be_enabled()
     expect(user).to_have_value("dev")
 
