@@ -8,7 +8,7 @@ unexport VIRTUAL_ENV
 CONSOLE := src/paddock/console_assets/index.html
 CONSOLE_SOURCES := $(shell find console/src -type f 2>/dev/null) console/index.html console/vite.config.ts console/tsconfig.json
 
-.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-harnesses-acp have-browser test check fix types lint test-long test-zones attack conformance walk prove mutate bench clean
+.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-harnesses-acp have-browser test check fix types lint test-long test-zones attack conformance walk prove mutate bench versus clean
 
 run: install console-if-possible  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
@@ -117,6 +117,9 @@ walk: .venv/.installed-dev  ## send one AG-UI message through a real host and pr
 
 bench: .venv/.installed-dev  ## figures against the floor, in one run
 	@$(BIN)/python -m bench $(ARGS)
+
+versus: .venv/.installed-dev  ## figures beside another checkout, in turns: make versus BEFORE=../paddock-before
+	@$(BIN)/python -m bench.versus $(abspath $(BEFORE)) $(ARGS)
 
 mutate: .venv/.installed-dev  ## put small wrongs into the gate and see whether its tests notice; many minutes
 	@cd tests && ../$(BIN)/python -m mutation $(ARGS)

@@ -16,11 +16,11 @@ agents:
     runner: "plugin:paddock/bench/default"
 """
 READY_PATH = "/readyz"
+PROGRAM = Path(sys.executable).parent / "paddock"
 
 
-def paddock_launch(work: Path, **more: str) -> Launch:
+def paddock_launch(work: Path, program: Path = PROGRAM, **more: str) -> Launch:
     """The host with the bench runner as its only agent. `more`: other options of its command line."""
-    program = Path(sys.executable).parent / "paddock"
     if not program.exists():
         raise BenchError(
             f"there is no {program}; run `make install` first, or measure the floor alone (--systems floor)"

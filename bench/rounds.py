@@ -73,7 +73,7 @@ class Bench:
         """A few runs through every door, so that no system is measured cold; one that fails now is not loaded."""
         for door in self.servers:
             for text in (scripts.SHORT, LONG):
-                self._burst(door, Job(text=text, concurrency=4, runs=20))
+                self.burst(door, Job(text=text, concurrency=4, runs=20))
         if self.errors:
             raise BenchError(f"Runs fail before any load. {self.problems[0]}")
 
@@ -84,7 +84,7 @@ class Bench:
         for door in self._systems():
             sizes = [self._settled(door)]
             for _ in range(2):
-                self._burst(door, threads)
+                self.burst(door, threads)
                 sizes.append(self._settled(door))
             self.memory[door] = Memory(*sizes)
 
@@ -123,9 +123,10 @@ class Bench:
     def _round(self, name: str, doors: list[str], job: Job) -> None:
         rounds = self.measured.setdefault(name, [])
         shift = len(rounds) % len(doors)  # nobody is always first
-        rounds.append({door: self._burst(door, job) for door in doors[shift:] + doors[:shift]})
+        rounds.append({door: self.burst(door, job) for door in doors[shift:] + doors[:shift]})
 
-    def _burst(self, door: str, job: Job) -> Sample:
+    def burst(self, door: str, job: Job) -> Sample:
+        """One job for the server of this door, with the CPU that its processes spent on it."""
         server = self.servers[door]
         before = server.usage().cpu_seconds
         outcome = self.load.do(job.at(door, server.port))
@@ -141,7 +142,7 @@ class Bench:
     def _half_load(self) -> Job:
         """Asked anew each round: on a shared machine yesterday's half may be today's too much."""
         full = self._timed(scripts.SHORT, LOADED_AT)
-        slower = min(self._burst(door, full).outcome.runs_per_second for door in self._systems())
+        slower = min(self.burst(door, full).outcome.runs_per_second for door in self._systems())
         return self._timed(scripts.SHORT, HALF_LOAD_CONNECTIONS, rate=max(1.0, slower / 2))
 
     def _systems(self) -> list[str]:
