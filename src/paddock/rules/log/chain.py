@@ -238,7 +238,6 @@ def recalled(stored: StoredFact) -> Fact:
 
 
 Chance = Callable[[int], bytes]
-_encode = msgspec.json.encode
 
 
 class Resalting:
