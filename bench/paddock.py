@@ -19,7 +19,7 @@ READY_PATH = "/readyz"
 PROGRAM = Path(sys.executable).parent / "paddock"
 
 
-def paddock_launch(work: Path, program: Path = PROGRAM, **more: str) -> Launch:
+def paddock_launch(work: Path, program: Path = PROGRAM, /, **more: str) -> Launch:
     """The host with the bench runner as its only agent. `more`: other options of its command line."""
     if not program.exists():
         raise BenchError(
