@@ -12,6 +12,7 @@ import pytest
 from http_api.doors import Doors, a_body, open_doors
 from paddock.host.conversations.inbox import Accepted
 from paddock.host.people.principals import Principal
+from paddock.http_api.edge.connection import HeadWithBody
 from paddock.http_api.streams import run_stream
 from paddock.http_api.streams.run_stream import RunReader, RunStream, RunStreams
 
@@ -223,3 +224,49 @@ async def test_a_line_that_cannot_be_read_is_refused_as_a_problem(line: bytes) -
         head = await client.head()
         assert head.startswith("http/1.1 400 ")
         assert "content-type: application/problem+json" in head
+
+
+class Written(asyncio.Transport):
+    """Notes each call of the system that a socket would make."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[bytes] = []
+
+    def write(self, data: Any) -> None:
+        self.calls.append(bytes(data))
+
+    def close(self) -> None:
+        self.calls.append(b"(closed)")
+
+
+def answering() -> tuple[HeadWithBody, Written]:
+    written = Written()
+    return HeadWithBody(written, asyncio.get_running_loop()), written
+
+
+async def test_the_head_of_an_answer_is_written_together_with_the_first_piece_of_its_body() -> None:
+    answers, written = answering()
+    answers.hold()
+    for piece in (b"head ", b"first ", b"second"):
+        answers.write(piece)
+    await asyncio.sleep(0)
+    assert written.calls == [b"head first ", b"second"]
+
+
+async def test_a_head_whose_body_is_not_there_yet_is_written_in_the_next_turn_of_the_loop() -> None:
+    answers, written = answering()
+    answers.hold()
+    answers.write(b"head")
+    await asyncio.sleep(0)
+    answers.write(b"late")
+    assert written.calls == [b"head", b"late"]
+
+
+async def test_a_head_that_waits_for_its_body_is_written_before_the_connection_is_closed() -> None:
+    answers, written = answering()
+    answers.hold()
+    answers.write(b"head")
+    answers.close()
+    await asyncio.sleep(0)
+    assert written.calls == [b"head", b"(closed)"]
