@@ -29,6 +29,7 @@ from paddock.models.wire import (
 from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices, Ranking
 from paddock.ports.places import Places
 from paddock.rules.access.limits import KEPT_FREE
+from paddock.rules.agents.model_options import taken
 from paddock.rules.agents.specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
@@ -143,7 +144,8 @@ class RemoteModel(ABC):
         """The question as this model can take it. Raises INVALID_ARGUMENT."""
         if not self.spec.addresses:
             check_no_addresses(call.messages, self.info.model_id)
-        return replace(call, messages=in_words(call.messages)) if self.spec.images is False else call
+        messages = in_words(call.messages) if self.spec.images is False else call.messages
+        return replace(call, messages=messages, extra_args=taken(call.extra_args, self.wire.options, self.spec))
 
     async def _whole(self, path: str, body: Mapping[str, Any], call: ModelCall, read: Callable[[bytes], Read]) -> Read:
         """The whole answer, read by `read`."""
