@@ -7,7 +7,7 @@ from paddock.rules.session import wording
 from paddock.rules.session.chains import go_on, handover_word, join, reject
 from paddock.rules.session.commands import AwaitConfirm
 from paddock.rules.session.decision import Decision, Unfolding, ignored
-from paddock.rules.session.facts import MANAGER_SENDER, Event, Fact, Target
+from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import ConfirmTimedOut, HandoverAnswered, HandoverRequested
 from paddock.rules.session.state import Pending, SessionState, Transaction, Turn
 
@@ -93,9 +93,7 @@ def confirm_timed_out(state: SessionState, message: ConfirmTimedOut) -> Decision
 def heir_added(state: SessionState, transaction: Transaction, info: Mapping[str, Any], at: float) -> Decision:
     """The agent that is handed over to has joined; it takes over as soon as nothing is live."""
     told = {"agent_id": transaction.agent_id, **info}
-    done = wording.of_chain(
-        Event.CONTROL, "ADD_AGENT_DONE", Target.SYSTEM, transaction.tx_id, told, at, sender=MANAGER_SENDER
-    )
+    done = wording.from_manager("ADD_AGENT_DONE", transaction.tx_id, told, at)
     story = Unfolding(state, [done])
     if transaction.agent_id not in story.state.members:
         join(story, transaction, info, at)

@@ -7,7 +7,7 @@ from paddock.rules.session import wording
 from paddock.rules.session.cancel import ask_to_stop
 from paddock.rules.session.chains import go_on, join, leave, reject, request, who_is_here
 from paddock.rules.session.decision import Decision, Unfolding, ignored
-from paddock.rules.session.facts import MANAGER_SENDER, Event, Fact, Target
+from paddock.rules.session.facts import Event, Fact
 from paddock.rules.session.messages import InviteRequested, RemoveRequested, SwitchRequested
 from paddock.rules.session.state import SessionState, Transaction
 
@@ -73,7 +73,7 @@ def _invite_failed(message: InviteRequested, code: str, text: str) -> Fact:
 
 
 def agent_added(state: SessionState, transaction: Transaction, info: Mapping[str, Any], at: float) -> Decision:
-    story = Unfolding(state, [_from_manager("ADD_AGENT_DONE", transaction, {**info}, at)])
+    story = Unfolding(state, [_from_manager("ADD_AGENT_DONE", transaction, info, at)])
     agent_id = transaction.agent_id or ""
     if agent_id not in story.state.members:
         join(story, transaction, info, at)
@@ -144,7 +144,7 @@ def _leave_now(story: Unfolding, tx_id: str, at: float) -> None:
 
 
 def agent_removed(state: SessionState, transaction: Transaction, info: Mapping[str, Any], at: float) -> Decision:
-    story = Unfolding(state, [_from_manager("REMOVE_AGENT_DONE", transaction, {**info}, at)])
+    story = Unfolding(state, [_from_manager("REMOVE_AGENT_DONE", transaction, info, at)])
     told = {"agent_id": transaction.agent_id}
     story.say(wording.tell(Event.EVENT, "AGENT_REMOVED", transaction.tx_id, told, at))
     go_on(story, at)
@@ -169,4 +169,4 @@ def removing_failed(
 
 def _from_manager(subtype: str, transaction: Transaction, payload: Mapping[str, Any], at: float) -> Fact:
     told = {"agent_id": transaction.agent_id, **payload}
-    return wording.of_chain(Event.CONTROL, subtype, Target.SYSTEM, transaction.tx_id, told, at, sender=MANAGER_SENDER)
+    return wording.from_manager(subtype, transaction.tx_id, told, at)
