@@ -29,76 +29,20 @@ _PORTS = {"http": 80, "https": 443}
 _LOOKS_LIKE_AN_ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]*://", re.IGNORECASE | re.ASCII)
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", re.ASCII)
-ADDRESS_WORDS = frozenset(
-    [
-        "address",
-        "addresses",
-        "addr",
-        "base",
-        "baseurl",
-        "endpoint",
-        "endpoints",
-        "host",
-        "hostname",
-        "hosts",
-        "ip",
-        "origin",
-        "proxy",
-        "proxies",
-        "server",
-        "servers",
-        "site",
-        "socket",
-        "uri",
-        "uris",
-        "url",
-        "urls",
-        "webhook",
-        "webhooks",
-    ]
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORDS.findall(name))
+
+
+ADDRESS_WORDS = _words(
+    "address addresses addr base baseurl endpoint endpoints host hostname hosts ip origin proxy proxies server servers "
+    "site socket uri uris url urls webhook webhooks"
 )
-PROGRAM_WORDS = frozenset(
-    [
-        "arg",
-        "args",
-        "argument",
-        "arguments",
-        "argv",
-        "bin",
-        "binary",
-        "cmd",
-        "command",
-        "commands",
-        "cwd",
-        "dir",
-        "directories",
-        "directory",
-        "dirs",
-        "env",
-        "environment",
-        "exe",
-        "exec",
-        "executable",
-        "file",
-        "filename",
-        "files",
-        "folder",
-        "folders",
-        "home",
-        "interpreter",
-        "mount",
-        "mounts",
-        "path",
-        "paths",
-        "program",
-        "programs",
-        "root",
-        "script",
-        "scripts",
-        "shell",
-        "volume",
-        "volumes",
-    ]
+PROGRAM_WORDS = _words(
+    "arg args argument arguments argv bin binary cmd command commands cwd dir directories directory dirs env "
+    "environment exe exec executable file filename files folder folders home interpreter mount mounts path paths "
+    "program programs root script scripts shell volume volumes"
 )
 HARMLESS_TYPES = frozenset(
     [
@@ -191,10 +135,6 @@ def _is_harmless(field: DynamicFormItemSchema) -> bool:
 
 def _sounds_so(name: str) -> bool:
     return bool(_words(name) & (ADDRESS_WORDS | PROGRAM_WORDS))
-
-
-def _words(name: str) -> set[str]:
-    return {word.lower() for word in _WORDS.findall(name)}
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -81,7 +81,8 @@ def name_of(row: TranscriptRow) -> str | None:
     named = given_name(row)
     if named is not None or row.role == "user":
         return named or row.item_id
-    return None if _is_file(row) else row.item_id
+    is_file = b'"artifact"' in row.content_json and "artifact" in msgspec.json.decode(row.content_json)
+    return None if is_file else row.item_id
 
 
 def call_id_of(row: TranscriptRow) -> str:
@@ -95,10 +96,6 @@ def given_name(row: TranscriptRow) -> str | None:
     about: Mapping[str, Any] = msgspec.json.decode(row.metadata) if row.metadata else {}
     name = about.get("message_id")
     return name if isinstance(name, str) else None
-
-
-def _is_file(row: TranscriptRow) -> bool:
-    return b'"artifact"' in row.content_json and "artifact" in msgspec.json.decode(row.content_json)
 
 
 def names_in(told: Iterable[ClientMessage]) -> dict[str, int]:
@@ -192,7 +189,12 @@ def supplied_by(messages: Iterable[ClientMessage]) -> list[Supplied]:
             found.append(_supplied(message.message_id, "message.completed", {"message": words}))
         for call in message.tool_calls:
             tools[call["id"]] = call["name"]
-            found.append(_supplied(call["id"], "tool.call.started", _call(call)))
+            about = {
+                "tool_call_id": call["id"],
+                "tool_name": call["name"],
+                "parameters": _parameters(call["arguments"]),
+            }
+            found.append(_supplied(call["id"], "tool.call.started", about))
     return found
 
 
@@ -201,10 +203,6 @@ def answer_to(message: ClientMessage, tool_name: str) -> Supplied:
     outcome = {"result": message.text} if message.error is None else {"error": message.error}
     about = {"tool_call_id": message.tool_call_id, "tool_name": tool_name, **outcome}
     return _supplied(message.message_id, "tool.call.completed", about)
-
-
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    return {"tool_call_id": call["id"], "tool_name": call["name"], "parameters": _parameters(call["arguments"])}
 
 
 def _parameters(arguments: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from msgspec import to_builtins
 
-from paddock.rules.log.chain import ANCHOR, Head, StoredFact, erased, recalled
+from paddock.rules.log.chain import ANCHOR, DELTA, Head, StoredFact, erased, recalled
 from paddock.rules.log.payloads import as_object
 from paddock.rules.log.projection import RunProjection
 from paddock.rules.rows.forgetting import FactErased, ItemErased
@@ -68,7 +68,7 @@ def trim_through(oldest: Sequence[OldFact], runs: Mapping[str, RunRow], time: fl
     old = list(takewhile(lambda fact: fact.time < time, oldest))
     while old and (torn := _torn(old, runs)) is not None:
         old = [fact for fact in old if fact.seq < torn]
-    lasting = [fact for fact in old if fact.kind != "AGENT_OUTPUT:CHUNK"]
+    lasting = [fact for fact in old if fact.kind != DELTA]
     if all(fact.kind == ANCHOR for fact in lasting):
         return None
     return Head(lasting[-1].seq, lasting[-1].digest)

@@ -36,26 +36,12 @@ def _deeper(value: object, limit: int) -> bool:
 
 
 _TOKEN = re.compile(rb'"(?:[^"\\\r\n]++|\\[^\r\n])*+(")?|[,\[{]')
-
-
 _BEFORE_VALUE = frozenset({b",", b"[", b"{"})
-
-
 MAX_DEPTH = 64
-
-
 COMPRESSED = "is compressed with gzip, which is not read here: send plain JSON, without Content-Encoding"
-
-
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
-
-
 _GZIP = b"\x1f\x8b"
-
-
 _ADDRESS = ATTACHMENTS.encode()
-
-
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 

@@ -8,19 +8,17 @@ short, because schedules are strangers' words: ticks that are over are skipped, 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import MAXYEAR, UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import msgspec
 
 from paddock.rules.values import Value, replace
 
 if TYPE_CHECKING:
     from dateutil.rrule import rrule
-from collections.abc import Mapping
-from typing import Any
-
-import msgspec
 
 ScheduleKind = Literal["cron", "rrule"]
 Missed = Literal["skip", "run_once"]

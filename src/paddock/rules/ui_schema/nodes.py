@@ -90,10 +90,6 @@ def _list(budget: CompileBudget, given: Draft, where: str, depth: int) -> Node |
     return {"type": "list", "ordered": given.get("ordered") is True, "children": children} if children else None
 
 
-def _divider(_desk: CompileBudget, _given: Draft, _where: str, _depth: int) -> Node | None:
-    return {"type": "divider"}
-
-
 def _collapse(budget: CompileBudget, given: Draft, where: str, depth: int) -> Node | None:
     label = budget.text(given.get("label"), f"{where}.label", limit=200)
     children = read_children(budget, given.get("children"), f"{where}.children", depth + 1)
@@ -210,7 +206,7 @@ _READERS: Mapping[str, Reader] = {
     "stack": _stack,
     "grid": _grid,
     "list": _list,
-    "divider": _divider,
+    "divider": lambda *_: {"type": "divider"},
     "collapse": _collapse,
     "text": _text,
     "badge": _badge,
