@@ -250,14 +250,8 @@ class PostgresWords:
 
 
 def _passing(kb_no: int, only: ChunkFilter) -> Work[Sequence[int]]:
-    names = {
-        name: None if some is None else sorted(some)
-        for name, some in (
-            ("document_ids", only.document_ids),
-            ("names", only.names),
-            ("media_types", only.media_types),
-        )
-    }
+    asked = {name: getattr(only, name) for name in ("document_ids", "names", "media_types")}
+    names = {name: None if some is None else sorted(some) for name, some in asked.items()}
     documents = [(number, DocumentRow(*row)) for number, *row in (yield ask(_PASSING, kb_no=kb_no, **names))]
     return [
         number

@@ -111,16 +111,11 @@ def migrate(connection: Connection, available: Sequence[Migration] | None = None
     """Apply what is missing. Raises StorageUnavailableError with a sentence when the file is not ours to change."""
     connection.execute(_VERSIONS)
     applied: dict[int, str] = dict(connection.execute("select number, checksum from schema_version"))
-    steps = pending(migrations() if available is None else available, applied)
+    steps = pending(shipped_migrations("sqlite") if available is None else available, applied)
     if isinstance(steps, Refusal):
         raise StorageUnavailableError(steps.sentence)
     for step in steps:
         _apply(connection, step)
-
-
-def migrations() -> Sequence[Migration]:
-    """The steps shipped with this program, in order."""
-    return shipped_migrations("sqlite")
 
 
 def _apply(connection: Connection, step: Migration) -> None:

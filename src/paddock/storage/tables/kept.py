@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 
 from paddock.ports import ScopeState
@@ -58,24 +59,12 @@ _ONE_AT_A_TIME = "/*postgres select pg_advisory_xact_lock(:lock)*/"
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-def _check_artifacts(cap: ArtifactsCap) -> Work[None]:
-    return _check(cap, _ARTIFACT_BYTES(workspace_id=cap.workspace_id))
-
-
-def _check_uploads(cap: UploadsCap) -> Work[None]:
-    return _check(cap, _UPLOADED_BYTES(workspace_id=cap.workspace_id, user_id=cap.user_id))
-
-
-def _check_stored(cap: StorageCap) -> Work[None]:
-    return _check(cap, _STORED_BYTES(area_key=cap.area_key))
-
-
-def _check(cap: ArtifactsCap | UploadsCap | StorageCap, held: Ask) -> Work[None]:
+def _check(held: Query[int], cap: ArtifactsCap | UploadsCap | StorageCap) -> Work[None]:
     """One at a time per workspace, user or area, over all hosts, so that two halves cannot both fit."""
-    name = f"{type(cap).__name__}:{':'.join(held.given.values())}"
+    name = ":".join((type(cap).__name__, *(getattr(cap, name) for name in held.names)))
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     yield ask(_ONE_AT_A_TIME, lock=int.from_bytes(digest, signed=True))
-    [(total,)] = yield held
+    [(total,)] = yield Ask(held.sql, cap)
     check_cap(total, cap)
 
 
@@ -123,9 +112,9 @@ update artifacts
         ),
         Change("delete from storage where area_key = :area_key and key = :key", when=lambda row: row.sha256 is None),
     ),
-    ArtifactsCap: _check_artifacts,
-    UploadsCap: _check_uploads,
-    StorageCap: _check_stored,
+    ArtifactsCap: partial(_check, _ARTIFACT_BYTES),
+    UploadsCap: partial(_check, _UPLOADED_BYTES),
+    StorageCap: partial(_check, _STORED_BYTES),
     StateRow: set_if_expected,
 }
 

@@ -77,6 +77,11 @@ class Query(Generic[Row]):
         return Ask(self.sql, given)
 
 
+def is_there(*_found: Any) -> bool:
+    """The row of a query that asks only whether there is one."""
+    return True
+
+
 def value(found: Any) -> Any:
     """The row of a query with one column."""
     return found
@@ -101,6 +106,11 @@ Write = Callable[[Any], Work[None]]
 
 def ask(sql: str, **given: Any) -> Ask:
     return Ask(sql, given)
+
+
+def just(asked: Ask) -> Work[None]:
+    """Ask one thing, whatever the answer."""
+    yield asked
 
 
 @dataclass(frozen=True, eq=False)
