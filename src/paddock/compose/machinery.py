@@ -120,7 +120,6 @@ def _runs(
 
 
 def _gate(ground: Foundation, granted: Resources) -> HostCalls:
-    """Build the gate with the work of every host call."""
     settings, store, live = ground.settings, ground.store, ground.present.runs
     work = {
         **History(store).work,

@@ -153,7 +153,6 @@ def named_agents(settings: Settings) -> NamedAgents:
 
 
 def plugins_of(settings: Settings) -> Plugins:
-    """Return the plugins this host may start."""
     path = settings.data / "plugins"
 
     def load() -> Catalog:
@@ -182,7 +181,6 @@ def budgets_of(settings: Settings, store: Store, clock: Callable[[], float]) -> 
 
 
 def servers_in(settings: Settings, named: NamedResources) -> Mapping[str, McpServerSpec]:
-    """Return the MCP servers of the agents file and of the settings."""
     return {**named.mcp_servers, **settings.mcp_servers}
 
 

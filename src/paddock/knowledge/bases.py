@@ -200,7 +200,6 @@ class Bases:
         await self._free(hashes)
 
     async def _hashes(self, workspace: str, kb_id: str) -> Sequence[str]:
-        """The hashes of all documents of a base."""
         found: list[str] = []
         after = ""
         while self._originals is not None:

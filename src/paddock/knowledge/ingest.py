@@ -89,7 +89,6 @@ class Ingest:
         self._may_work = may_work
 
     def wake(self) -> None:
-        """There may be a new job."""
         self._wake.set()
 
     async def run(self) -> None:

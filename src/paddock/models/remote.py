@@ -146,7 +146,6 @@ class RemoteModel(ABC):
         return replace(call, messages=in_words(call.messages)) if self.spec.images is False else call
 
     async def _whole(self, path: str, body: Mapping[str, Any], call: ModelCall, read: Callable[[bytes], Read]) -> Read:
-        """The whole answer, read by `read`."""
         async with self._asked(path, body, call) as answer:
             try:
                 said = await answer.read(MAX_ANSWER_BYTES)

@@ -1,4 +1,4 @@
-"""Who may write each session, and who waits for what was handed in: the part of a writer that every store has alike."""
+"""Owners of sessions, and what of theirs waits to be written: the part of a writer that every store has alike."""
 
 import asyncio
 from typing import Protocol

@@ -65,7 +65,6 @@ class _Times:
         self.sum += seconds
 
     def cumulative(self) -> tuple[list[tuple[str, float]], float]:
-        """Return the cumulative count for each bound, and the sum."""
         names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         return [*zip(names, map(float, accumulate(self.counts)), strict=True)], self.sum
 
@@ -135,7 +134,6 @@ class Metrics:
         yield _gauge("paddock_build", "Which host this is.", {(self._version,): 1}, ["version"])
 
     def _counts(self, workspace: str | None) -> _Counts:
-        """Return the counts of one workspace, or of all together."""
         if workspace is not None:
             return self._counted.get(workspace) or _Counts()
         all_of_them = _Counts()
@@ -144,7 +142,6 @@ class Metrics:
         return all_of_them
 
     def _of(self, workspace: str) -> _Counts:
-        """Return the counts to add to."""
         counts = self._counted.get(workspace)
         if counts is None:
             counts = self._counted[workspace] = _Counts()

@@ -25,7 +25,6 @@ MAX_STEPS = 64
 
 
 def traces_to(address: str, version: str) -> "Traces":
-    """Traces sent to a collector by OTLP over HTTP."""
     endpoint = address.rstrip("/").removesuffix(PATH) + PATH
     return Traces(OTLPSpanExporter(endpoint=endpoint), version)
 

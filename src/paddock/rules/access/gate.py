@@ -280,7 +280,6 @@ def _amount(measure: Measure, value: Any) -> int:
 
 
 def within_a_page(looked: CallCheck, asked: Any) -> Any:
-    """Limit the number of items a call asks for to between one and a page."""
     if not looked.at_most:
         return asked
     wanted = _field(asked, looked.at_most)

@@ -167,7 +167,6 @@ def _refused(place: str, value: object, opened: ApiAgents, address: bool) -> str
 
 
 def _is_address(name: str, field: DynamicFormItemSchema | None) -> bool:
-    """Return true if a host-only setting names an address rather than a program or path."""
     words = _words(name)
     if words & PROGRAM_WORDS:
         return False

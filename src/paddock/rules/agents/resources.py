@@ -101,7 +101,6 @@ def place_of_model(name: str, price: float | None, default: str) -> tuple[bool, 
 
 
 def operations_on(name: str, choice: Choice, asked: frozenset[str], *, read_only: bool = False) -> frozenset[str]:
-    """Return the asked operations that an owner allows on one resource."""
     if isinstance(choice, str):
         return asked if choice == "all" or read_only else frozenset()
     allowed: set[str] = set()

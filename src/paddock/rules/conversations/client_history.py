@@ -99,12 +99,10 @@ def given_name(row: TranscriptRow) -> str | None:
 
 
 def names_in(told: Iterable[ClientMessage]) -> dict[str, int]:
-    """Every name, and the last place where it stands."""
     return {name: index for index, message in enumerate(told) for name in message.names}
 
 
 def shows(names: Mapping[str, int], rows: Iterable[TranscriptRow]) -> bool:
-    """Return true if the client shows one of these items."""
     return any(name_of(row) in names for row in rows)
 
 
@@ -199,7 +197,6 @@ def supplied_by(messages: Iterable[ClientMessage]) -> list[Supplied]:
 
 
 def answer_to(message: ClientMessage, tool_name: str) -> Supplied:
-    """Make the result of a tool call from a client's message."""
     outcome = {"result": message.text} if message.error is None else {"error": message.error}
     about = {"tool_call_id": message.tool_call_id, "tool_name": tool_name, **outcome}
     return _supplied(message.message_id, "tool.call.completed", about)

@@ -151,13 +151,11 @@ def _output(payload: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def item_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> TranscriptRow | None:
-    """The transcript item that a fact leads to."""
     projection = RunProjection(session, {run.run_id: run} if run else {})
     return next((row for row in projection.rows(stored.seq, recalled(stored)) if isinstance(row, TranscriptRow)), None)
 
 
 def rows_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> tuple[FactErased | ItemErased, ...]:
-    """Return the rows that erase the words of this fact and of its transcript item."""
     left = without_words(stored)
     fact = FactErased(session.session_id, stored.seq, stored.position, left.payload, left.metadata)
     item = item_of(session, run, left)
@@ -189,7 +187,6 @@ def _without(value: Any, text: str) -> Any:
 
 
 def artifacts_named(stored: StoredFact) -> frozenset[str]:
-    """The artifacts a fact refers to, by id."""
     found: set[str] = set()
     _collect(stored.read_payload(), found)
     return frozenset(found)

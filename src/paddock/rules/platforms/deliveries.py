@@ -76,7 +76,6 @@ def _joins(text: str, at: int) -> bool:
 
 
 def _cut(text: str) -> int:
-    """The best place to end a part of this text."""
     least = int(len(text) * _LEAST)
     for mark in _CUTS:
         found = text.rfind(mark)

@@ -185,7 +185,6 @@ def _forwarded_props(draft: _Draft, world: World) -> bool:
 
 
 def _unknown_props(props: Json) -> str:
-    """Return the sentence that refuses unknown forwardedProps; empty when all are known."""
     unknown = [name for name in props if name not in ("runtime_mode", "client_time")]
     if unknown:
         named = ", ".join(name[:64] for name in unknown[:5])

@@ -54,7 +54,6 @@ def is_missing(value: object) -> bool:
 
 
 def read_fields(given: object, fields: tuple[Field, ...], where: str) -> Json:
-    """The known fields of an object, checked."""
     require(isinstance(given, dict), f"{where} must be an object")
     out: Json = {}
     for field in fields:
@@ -76,7 +75,7 @@ def read_list(given: object, fields: tuple[Field, ...], where: str) -> list[Json
 
 
 class _Kind(NamedTuple):
-    """What a field must be."""
+    """The requirement on a field, and its check."""
 
     expected: str
     check: Callable[[Any], bool]

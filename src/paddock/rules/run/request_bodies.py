@@ -96,7 +96,6 @@ class JsonValues:
 
 
 def why_no_json(body: bytes, error: Exception) -> str:
-    """Tell what is wrong with a body that cannot be read; a compressed one is named."""
     return COMPRESSED if body.startswith(_GZIP) else f"is not valid JSON: {error}"
 
 

@@ -23,7 +23,7 @@ class Agents(Value, frozen=True):
 
 
 class Message(Value, frozen=True):
-    """What the session hears."""
+    """Something that the session hears."""
 
 
 class UserInput(Message, frozen=True):

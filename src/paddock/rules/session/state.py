@@ -165,7 +165,6 @@ _decode = msgspec.json.Decoder(SessionState).decode
 
 
 def to_bytes(state: SessionState) -> bytes:
-    """The snapshot of a state."""
     return _encode(msgspec.structs.replace(state, held=False) if state.held else state)
 
 

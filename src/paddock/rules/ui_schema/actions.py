@@ -13,7 +13,6 @@ from paddock.rules.ui_schema.compile_budget import CompileBudget, Node, clean, h
 
 
 def refs_in(node: Mapping[str, Any]) -> Iterator[str]:
-    """The references of a node and of all below it."""
     if "ref" in node.get("action", {}):
         yield node["action"]["ref"]
     for child in node.get("children", ()):
@@ -21,7 +20,6 @@ def refs_in(node: Mapping[str, Any]) -> Iterator[str]:
 
 
 def renamed(document: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The document with other names for its actions."""
     return {**document, "root": _renamed(document["root"], names)}
 
 
@@ -130,7 +128,6 @@ class InvalidAnswerError(Exception):
 
 
 def node_of(document: Mapping[str, Any], ref: str) -> Mapping[str, Any] | None:
-    """The button or form that an action belongs to."""
     return next((node for node in _nodes(document["root"]) if node.get("action", {}).get("ref") == ref), None)
 
 
@@ -188,7 +185,6 @@ def _is_date(text: str) -> bool:
 
 
 def as_text(first: str, told: list[tuple[str, Any]]) -> str:
-    """Put the answer into the person's words."""
     return "\n".join([first, *(f"{label}: {_shown(value)}" for label, value in told)])
 
 

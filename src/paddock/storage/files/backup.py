@@ -321,7 +321,6 @@ class Looked(Value, frozen=True):
 
 
 def look(data: Path) -> Iterator[Looked]:
-    """Everything there is, one by one."""
     yield Looked("database", FILE_NAME, is_sound(data))
     for session_id, damage in check_sessions(data):
         yield Looked("conversation", session_id, f"fact {damage.seq}: {damage.what}" if damage else None)

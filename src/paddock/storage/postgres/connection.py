@@ -195,7 +195,6 @@ async def _nothing_to_reset(_: Connection) -> None:
 
 
 async def _settle(connection: Connection) -> None:
-    """Configure a new connection."""
     await connection.set_type_codec("text", schema="pg_catalog", encoder=encode, decoder=decode, format="binary")
     [row] = await connection.fetch(_SETTLE, f"{STATEMENT_SECONDS:.0f}s", f"{LOCK_SECONDS:.0f}s")
     if (said := connection.get_server_pid()) != row[-1]:
@@ -210,7 +209,6 @@ _behind_a_pooler: dict[int, int] = {}
 
 
 def backend_of(connection: Connection) -> int:
-    """The server's process that serves a connection."""
     said = connection.get_server_pid()
     return _behind_a_pooler.get(said, said)
 
@@ -270,7 +268,7 @@ def advice_on(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> tuple[str, str]:
-    """What the database does, and what to do about it."""
+    """Name what the database does, and what to do about it."""
     return next(((what, advice) for kinds, what, advice in _SAYS if isinstance(error, kinds)), ("refused", ""))
 
 

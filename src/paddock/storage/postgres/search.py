@@ -239,7 +239,6 @@ class PostgresWords:
     def find(
         self, kb_no: int, terms: Sequence[Phrase], limit: int, only: ChunkFilter
     ) -> Work[Sequence[tuple[int, float]]]:
-        """The best chunks of documents that count."""
         passing = None if only == ChunkFilter() else (yield from _passing(kb_no, only))
         [(chunks, tokens)] = yield ask(_SIZE, kb_no=kb_no)
         queries = [_lexeme(entry) for term in terms for entry in entries_for(term)]

@@ -35,7 +35,7 @@ from paddock.storage.tables.statements import Engine
 
 
 class _Open(NamedTuple):
-    """What an open store works with."""
+    """The parts of an open store."""
 
     writer: Writer
     reader: Reader

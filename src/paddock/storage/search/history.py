@@ -90,7 +90,6 @@ class HistorySearch:
         return found or []
 
     async def workspace_of(self, session_id: str) -> str | None:
-        """Look up whose a conversation is; None when there is no such conversation."""
         return await self._engine.one(_WORKSPACE, session_id=session_id)
 
     async def add_part(self, session_id: str) -> bool:

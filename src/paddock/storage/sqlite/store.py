@@ -118,7 +118,7 @@ def _merge(pages: int) -> Work[int]:
 
 
 class _Open(NamedTuple):
-    """What an open store works with."""
+    """The parts of an open store."""
 
     writer: Writer
     reader: Connection

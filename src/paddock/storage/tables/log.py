@@ -25,7 +25,6 @@ _PAYLOAD = FACTS.names.index("payload")
 
 
 def fact_of(*found: Any) -> StoredFact:
-    """A row of `FACT` columns."""
     return StoredFact(*found, payload_digest=digest_of(found[_PAYLOAD]))
 
 
@@ -155,7 +154,6 @@ select {FACT} from facts /*sqlite indexed by facts_moved*/
 
 
 def facts_in_order(session_id: str) -> Work[list[StoredFact]]:
-    """All facts of a session in order of number."""
     facts: list[StoredFact] = []
     last = (-1, -1)
     while page := (yield _ALL(session_id=session_id, position=last[0], seq=last[1])):
@@ -174,7 +172,7 @@ def checked(session_id: str) -> Work[Damage | None]:
 
 
 def _hidden_damage(facts: Sequence[StoredFact], head: Head, trimmed: Head) -> Damage | None:
-    """What the chain cannot see: damage at both ends of a log, and where facts stand."""
+    """Damage that the chain does not show: at both ends of a log, and where facts stand."""
     last = next((fact.digest for fact in reversed(facts) if not fact.is_delta), trimmed.digest)
     if last != head.digest:
         return Damage(head.seq, "the log ends before its head")

@@ -53,7 +53,6 @@ select sha256 from (select sha256 from artifacts union select sha256 from storag
 
 
 def session_numbers(after: int) -> Work[Sequence[int]]:
-    """The next page of conversations."""
     return [number for (number,) in (yield ask(_SESSIONS, after=after, limit=PAGE))]
 
 

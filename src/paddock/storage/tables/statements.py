@@ -34,7 +34,6 @@ _RESERVED = frozenset({"grant"})
 
 
 def columns_of(row: type, prefix: str = "") -> str:
-    """The columns of a row type, in the order of its fields."""
     return ", ".join(prefix + quoted(field.name) for field in msgspec.structs.fields(row))
 
 
@@ -60,7 +59,6 @@ class Query(Generic[Row]):
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """The names of its values, in order."""
         return bind(self.sql, mark="$", typed=True).names
 
     def read(self, found: Sequence[Any]) -> Row:
@@ -184,7 +182,6 @@ class Bound:
 
     @cached_property
     def values_of(self) -> Callable[[Any], Values]:
-        """The values of a row."""
         if len(self.names) == 1:
             name = self.names[0]
             return lambda row: (getattr(row, name),)
@@ -266,7 +263,6 @@ def one(row: Callable[..., Any], sql: str, *, otherwise: Any = None, **defaults:
 
 
 def many(row: Callable[..., Row], sql: str, **defaults: Any) -> "LookUp[Sequence[Row]]":
-    """Look up all rows."""
     return _look_up(Query(row, sql), "all", defaults)
 
 
