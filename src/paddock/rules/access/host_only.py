@@ -86,9 +86,6 @@ class ApiAgents(BaseModel):
 NOTHING_OPENED = ApiAgents()
 
 
-# --- which settings -------------------------------------------------------------------------------------------------
-
-
 def is_host_only(field: DynamicFormItemSchema) -> bool:
     """Read the runner's mark on the field; without one, judge by the field's name."""
     if field.host_only is not None:
@@ -135,9 +132,6 @@ def _is_harmless(field: DynamicFormItemSchema) -> bool:
 
 def _sounds_so(name: str) -> bool:
     return bool(_words(name) & (ADDRESS_WORDS | PROGRAM_WORDS))
-
-
-# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 def refused_over_api(

@@ -96,9 +96,6 @@ def with_attachments(given: NativeInput, blocks: Sequence[Mapping[str, Any]]) ->
     return replace(given, message={**given.message, "content": cleaned}, urls=())
 
 
-# --- the table --------------------------------------------------------------------------------------------------------
-
-
 @dataclass(slots=True)
 class _Draft:
     """The request as far as the rules have come."""

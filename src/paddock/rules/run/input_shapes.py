@@ -11,8 +11,6 @@ from typing import Any, NamedTuple, cast
 
 from paddock.rules.run.request_bodies import Json, require
 
-# --- fields in either spelling ----------------------------------------------------------------------------------------
-
 _MISSING: Any = object()
 _HUMP = re.compile(r"(?<!^)([A-Z])")
 
@@ -71,14 +69,11 @@ def read_list(given: object, fields: tuple[Field, ...], where: str) -> list[Json
     return [read_fields(item, fields, f"{where}[{index}]") for index, item in enumerate(cast("list[object]", given))]
 
 
-# --- what fields may hold ---------------------------------------------------------------------------------------------
-
-
 class _Kind(NamedTuple):
     """The requirement on a field, and its check."""
 
     expected: str
-    check: Callable[[Any], bool]
+    check: Callable[[object], bool]
 
 
 _TEXT = _Kind("a string", lambda value: isinstance(value, str))

@@ -155,9 +155,6 @@ def _scope(grant: Grant) -> str:
     return DEFAULT_SCOPE if DEFAULT_SCOPE in grant.state_scopes else min(grant.state_scopes)
 
 
-# --- from arguments to params ----------------------------------------------------------------------------------------
-
-
 def params_of(tool: RunTool, grant: Grant, arguments: Arguments, event_id: str) -> Params:
     """The params of the host call. What is wrong with them the gate says; only what is ours is looked at here."""
     run = {"run_id": grant.scope.run_id}

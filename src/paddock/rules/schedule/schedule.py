@@ -148,9 +148,6 @@ def due(schedule: Schedule, zone: tzinfo, pending: float, now: float, missed: Mi
     return Due(fire, None if last is None else (pending, last), next_tick(schedule, zone, latest))
 
 
-# --- cron -------------------------------------------------------------------------------------------------------------
-
-
 def _next_of_cron(text: str, zone: tzinfo, after: float) -> float | None:
     from cronsim import CronSim, CronSimError
 
@@ -161,9 +158,6 @@ def _next_of_cron(text: str, zone: tzinfo, after: float) -> float | None:
         return _earliest(CronSim(text, since), zone, after, every=text.split()[1].startswith("*"))
     except CronSimError as error:
         raise ScheduleError(f"{text!r} is no cron line: {error}") from error
-
-
-# --- RRULE ------------------------------------------------------------------------------------------------------------
 
 
 class Rule(Value, frozen=True):

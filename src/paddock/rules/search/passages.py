@@ -102,9 +102,6 @@ def _tails(path: PurePath) -> list[str]:
     return [PurePath(*path.parts[-length:]).as_posix() for length in range(1, len(path.parts) + 1)]
 
 
-# --- ranking ---------------------------------------------------------------------------------------------------------
-
-
 B = 0.75
 """How much the length of a text counts, as in BM25."""
 FUSION = 60

@@ -52,9 +52,6 @@ def read(item: MessageItem, agents: Agents) -> Message | None:
     return reader(item, agents) if reader is not None else None
 
 
-# --- what people say --------------------------------------------------------------------------------------------------
-
-
 def _payload(item: MessageItem) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", item.payload) if isinstance(item.payload, dict) else {}
 

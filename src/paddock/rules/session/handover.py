@@ -68,11 +68,9 @@ def answer_handover(state: SessionState, message: HandoverAnswered) -> Decision:
     by = wording.user(message.user_id)
     if not message.confirmed:
         reject(story, transaction, "user", message.at, by=by)
-        go_on(story, message.at)
-        return story.decision()
+        return go_on(story, message.at)
     story.say(handover_word("HANDOVER_CONFIRM", transaction, message.at, sender=by, next_turn_id=message.turn_id))
-    go_on(story, message.at)
-    return story.decision()
+    return go_on(story, message.at)
 
 
 def _pending(state: SessionState, tx_id: str | None) -> Transaction | None:
@@ -86,8 +84,7 @@ def confirm_timed_out(state: SessionState, message: ConfirmTimedOut) -> Decision
         return ignored("confirm_timeout_ignored", None, "not_waiting")
     story = Unfolding(state)
     reject(story, transaction, "timeout", message.at)
-    go_on(story, message.at)
-    return story.decision()
+    return go_on(story, message.at)
 
 
 def heir_added(state: SessionState, transaction: Transaction, info: Mapping[str, Any], at: float) -> Decision:
@@ -99,5 +96,4 @@ def heir_added(state: SessionState, transaction: Transaction, info: Mapping[str,
         join(story, transaction, info, at)
     if state.closing:
         reject(story, transaction, "session_closing", at)
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)

@@ -21,9 +21,6 @@ def refusing_controls(state: SessionState) -> str | None:
     return "session_closing" if state.closing else None
 
 
-# --- switch -----------------------------------------------------------------------------------------------------------
-
-
 def request_switch(state: SessionState, message: SwitchRequested) -> Decision:
     """Only to a member. The wish and the change are one message on the bus."""
     if why := refusing_controls(state):
@@ -36,9 +33,6 @@ def request_switch(state: SessionState, message: SwitchRequested) -> Decision:
     by = wording.user(message.user_id)
     active = state.active_agent_id
     return Decision((wording.switched(message.agent_id, active, "user", "SWITCH_AGENT", message.at, sender=by),))
-
-
-# --- invite -----------------------------------------------------------------------------------------------------------
 
 
 def request_invite(state: SessionState, message: InviteRequested) -> Decision:
@@ -78,8 +72,7 @@ def agent_added(state: SessionState, transaction: Transaction, info: Mapping[str
     if agent_id not in story.state.members:
         join(story, transaction, info, at)
     _activate(story, agent_id, transaction.tx_id, at, wanted=transaction.activate)
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 def _activate(story: Unfolding, agent_id: str, tx_id: str, at: float, *, wanted: bool) -> None:
@@ -99,11 +92,7 @@ def adding_failed(
     story.say(wording.tell(Event.ERROR, "ADD_AGENT_FAILED", transaction.tx_id, told, at))
     if transaction.kind == "handover":
         reject(story, transaction, "add_agent_failed", at)
-    go_on(story, at)
-    return story.decision()
-
-
-# --- remove -----------------------------------------------------------------------------------------------------------
+    return go_on(story, at)
 
 
 def request_remove(state: SessionState, message: RemoveRequested) -> Decision:
@@ -147,8 +136,7 @@ def agent_removed(state: SessionState, transaction: Transaction, info: Mapping[s
     story = Unfolding(state, [_from_manager("REMOVE_AGENT_DONE", transaction, info, at)])
     told = {"agent_id": transaction.agent_id}
     story.say(wording.tell(Event.EVENT, "AGENT_REMOVED", transaction.tx_id, told, at))
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 def removing_failed(
@@ -163,8 +151,7 @@ def removing_failed(
     story.say(wording.tell(Event.ERROR, "REMOVE_AGENT_FAILED", transaction.tx_id, told, at))
     join(story, transaction, {"reason": "remove_failed"}, at)
     _activate(story, agent_id, transaction.tx_id, at, wanted=False)
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 def _from_manager(subtype: str, transaction: Transaction, payload: Mapping[str, Any], at: float) -> Fact:

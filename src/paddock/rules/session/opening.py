@@ -44,8 +44,7 @@ def request_close(state: SessionState, message: CloseRequested) -> Decision:
         facts, commands = ask_to_stop(state.turn, "session_closing", message.at)
         story.say(*facts)
         story.ask(*commands)
-    go_on(story, message.at)
-    return story.decision()
+    return go_on(story, message.at)
 
 
 # --- what the manager answers -----------------------------------------------------------------------------------------
@@ -59,8 +58,7 @@ def _opened(state: SessionState, transaction: Transaction, payload: Mapping[str,
         story.say(wording.from_manager("SESSION_OPENED", transaction.tx_id, told, at, Target.BROADCAST))
     seen = {"members": list(story.state.members), "active_agent_id": story.state.active_agent_id}
     story.say(wording.tell(Event.EVENT, "SESSION_OPENED", transaction.tx_id, seen, at))
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 def _closed(state: SessionState, transaction: Transaction, payload: Mapping[str, Any], at: float) -> Decision:
@@ -80,8 +78,7 @@ def _session_failed(
         story.say(wording.from_manager("SESSION_FAILED", transaction.tx_id, error, at))
     told = {**error, "request": transaction.kind}
     story.say(wording.tell(Event.ERROR, "SESSION_FAILED", transaction.tx_id, told, at))
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 class _Failed(Protocol):

@@ -13,8 +13,6 @@ from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.routing import configured, dispatch, opening, route
 from paddock.rules.session.state import QueuedTurn, SessionState, Turn, TurnStatus, Wait
 
-# --- input -----------------------------------------------------------------------------------------------------------
-
 
 def take_input(state: SessionState, message: messages.UserInput) -> Decision:
     """Every input is put on record; then it goes to its agent, waits in line, or is refused with a reason."""
@@ -41,8 +39,7 @@ def _behind_what_waits(
     """Nothing is live because the owner before was stopped, or this one is: the line keeps its order."""
     story = Unfolding(state, facts[-1:])
     story.say(_queued(state, turn, len(state.queue) + 1, message, "queue", {}))
-    go_on(story, message.at)
-    decision = story.decision()
+    decision = go_on(story, message.at)
     return Decision((*facts[:-1], *decision.facts), decision.commands)
 
 
@@ -136,9 +133,6 @@ def take_steering(state: SessionState, message: messages.SteeringTaken) -> Decis
     payload = {"steered_into": live.turn_id, "agent_id": live.agent_id}
     steered = wording.to_frontend(Event.EVENT, "TURN_STEERED", queued, payload, message.at)
     return Decision((steered,), (EndRun(queued.turn_id, "completed"),))
-
-
-# --- the agent's answer ----------------------------------------------------------------------------------------------
 
 
 def record_grant(state: SessionState, message: messages.RunGranted) -> Decision:

@@ -76,9 +76,6 @@ def _with_keys(node: Node, key: str) -> Node:
     return keyed
 
 
-# --- from intents to drafts ------------------------------------------------------------------------------------------
-
-
 Draft = dict[str, Any]
 
 

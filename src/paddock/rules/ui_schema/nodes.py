@@ -56,9 +56,6 @@ def _fallback(budget: CompileBudget, given: Draft, where: str) -> Node | None:
     return {"type": "text", "content": spare, "role": "body"} if spare and budget.spend("nodes", where) else None
 
 
-# --- layout
-
-
 def _stack(budget: CompileBudget, given: Draft, where: str, depth: int) -> Node | None:
     children = read_children(budget, given.get("children"), f"{where}.children", depth + 1)
     if not children:
@@ -96,9 +93,6 @@ def _collapse(budget: CompileBudget, given: Draft, where: str, depth: int) -> No
     if not label or not children:
         return None
     return {"type": "collapse", "label": label, "open": given.get("open") is True, "children": children}
-
-
-# --- content
 
 
 def _text(budget: CompileBudget, given: Draft, where: str, _depth: int) -> Node | None:
@@ -206,7 +200,7 @@ _READERS: Mapping[str, Reader] = {
     "stack": _stack,
     "grid": _grid,
     "list": _list,
-    "divider": lambda *_: {"type": "divider"},
+    "divider": lambda _budget, _given, _where, _depth: {"type": "divider"},
     "collapse": _collapse,
     "text": _text,
     "badge": _badge,

@@ -244,9 +244,6 @@ def _manifest(whole: Path, holding: str) -> Mapping[str, Any]:
     return manifest
 
 
-# --- within -----------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def _beside(target: Path) -> Generator[Path]:
     """A directory next to the target, on the same file system, that is gone afterwards."""

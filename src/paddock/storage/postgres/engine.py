@@ -134,9 +134,6 @@ async def _give_up(connection: Connection, error: BaseException) -> None:
         terminate(connection)
 
 
-# --- the engine -------------------------------------------------------------------------------------------------------
-
-
 WORDS = {"no_bytes()": "''::bytea"}
 _EACH = re.compile(r"\beach\((\$\d+::\w+\[\])\)")
 

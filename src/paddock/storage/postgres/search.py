@@ -145,9 +145,6 @@ def _stretch(session_no: int, number: int) -> str:
     return f"/{session_no}/{number}"
 
 
-# --- words -----------------------------------------------------------------------------------------------------------
-
-
 def _beginning(token: str) -> str | None:
     """The mark of how a token begins: a single character of a script without spaces is asked for by it."""
     return None if token.isascii() else f"^{token[0]}"  # no token has such a sign

@@ -254,9 +254,6 @@ def _among(whose: Whose, session_ids: Sequence[str]) -> Work[Sequence[Behind]]:
     return [Behind(*row) for row in (yield ask(_AMONG, **asked))]
 
 
-# --- out of the index ------------------------------------------------------------------------------------------------
-
-
 def _find(index: Index, query: ThreadQuery) -> Work[Sequence[FoundThread]]:
     """A page of conversations, the newest first, each with the newest message that answers."""
     found: list[FoundThread] = []

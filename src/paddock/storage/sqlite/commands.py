@@ -64,9 +64,6 @@ def _each(connection: Connection, work: Callable[[int], Work[Answer]]) -> Iterat
         last = numbers[-1]
 
 
-# --- copies ----------------------------------------------------------------------------------------------------------
-
-
 def copy_database(directory: Path, target: Path) -> None:
     """Write one state of the database of `directory` into the new file `target`. Raises StorageUnavailableError."""
     try:
@@ -96,9 +93,6 @@ def needed_bytes(file: Path) -> Iterator[str]:
 
 def has_database(directory: Path) -> bool:
     return (directory / FILE_NAME).is_file()
-
-
-# --- the schema -------------------------------------------------------------------------------------------------------
 
 
 _VERSIONS = """

@@ -92,9 +92,6 @@ def _at_most(connection: Connection, seconds: float) -> Generator[None]:
         raw.set_progress_handler(None)
 
 
-# --- the engine -------------------------------------------------------------------------------------------------------
-
-
 WORDS = {"greatest(": "max(", "no_bytes()": "x''"}
 _LIST = re.compile(r"= any\((\?\d+)\)")
 _EACH = re.compile(r"\beach\((\?\d+)\)")

@@ -95,8 +95,6 @@ class KnownSessions:
         return not self._complete
 
 
-# --- the store -------------------------------------------------------------------------------------------------------
-
 SWITCH_SECONDS = 0.0005
 """How long a busy event loop may keep the writer waiting for the interpreter; the default of 5 ms starves commits."""
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
