@@ -19,6 +19,7 @@ from paddock.host.calls.events import Events
 from paddock.host.calls.knowledge import DocumentOriginals, Embeddings
 from paddock.host.calls.metering import Metering
 from paddock.host.calls.models import ModelCalls
+from paddock.host.calls.tool_files import ToolFiles
 from paddock.host.calls.tools import ToolCalls
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.outage import Outage
@@ -27,6 +28,7 @@ from paddock.host.runs.outcomes import Outcomes
 from paddock.host.runs.workspace_resources import WorkspaceResources
 from paddock.host.session.memory import SessionLoops
 from paddock.host.streams.tails import Tails
+from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.demo import NAME as DEMO
@@ -159,7 +161,15 @@ def gather_resources(ground: Foundation, url: str) -> Resources:
         documents=documents,
         calendars=calendars,
         tools=tools,
-        tool_calls=parts.tool_calls_of(settings, tools, artifacts, store, ground.outcomes, clock, live.goes_on),
+        tool_calls=ToolCalls(
+            tools,
+            records=store,
+            outcomes=ground.outcomes,
+            clock=clock,
+            artifacts=artifacts,
+            files=ToolFiles(artifacts, ChildPictures(), max_pixels=settings.image_megapixels * 1_000_000),
+            goes_on=live.goes_on,
+        ),
         model_calls=ModelCalls(beside.models, metering),
         of_workspaces=WorkspaceResources(
             models=beside.models,

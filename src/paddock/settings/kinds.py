@@ -2,33 +2,21 @@
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator
 
 from paddock.rules.agents.addresses import is_postgres
+from paddock.rules.values import refusing
 
 EMBEDDED = "embedded"
-T = TypeVar("T")
 BUS_ADDRESS = re.compile(r"(nats|tls)://\S+")
 
 
 def absolute(path: Path) -> Path:
     return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - resolve() would follow links the person chose
-
-
-def refusing(problem: str, fits: Callable[[T], object]) -> Callable[[T], T]:
-    """A check that gives the value back, or raises with the problem."""
-
-    def check(value: T) -> T:
-        if not fits(value):
-            raise ValueError(problem)
-        return value
-
-    return check
 
 
 existing_file = refusing("no such file", Path.is_file)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from paddock.rules.agents.config import ALIASES, ALWAYS, Form, leaves
+from paddock.rules.values import refusing
 from paddock_sdk.outbound import is_public
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, DynamicFormItemSchema
@@ -59,10 +60,7 @@ HARMLESS_TYPES = frozenset(
 """Kinds of fields whose values cannot name anything outside the host."""
 
 
-def _is_pattern(value: str) -> str:
-    if _PATTERN.fullmatch(value) is None:
-        raise ValueError("must be an origin such as https://api.example.com or https://*.example.com")
-    return value
+_is_pattern = refusing("must be an origin such as https://api.example.com or https://*.example.com", _PATTERN.fullmatch)
 
 
 def _is_runner(value: str) -> str:

@@ -7,22 +7,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from paddock.rules.values import Value
+from paddock.rules.values import Value, refusing
 
-_REFERENCE = re.compile(r"(env|file):.+", re.DOTALL)
-_URL = re.compile(r"https?://[^\s@]+")
-
-
-def _is_reference(value: str) -> str:
-    if not _REFERENCE.fullmatch(value):
-        raise ValueError("must be env:NAME or file:PATH; a key itself is never written here")
-    return value
-
-
-def _is_url(value: str) -> str:
-    if not _URL.fullmatch(value):
-        raise ValueError("must be an http or https address without a user or password in it")
-    return value
+_is_reference = refusing(
+    "must be env:NAME or file:PATH; a key itself is never written here",
+    re.compile(r"(env|file):.+", re.DOTALL).fullmatch,
+)
+_is_url = refusing(
+    "must be an http or https address without a user or password in it", re.compile(r"https?://[^\s@]+").fullmatch
+)
 
 
 def _is_base_url(value: str) -> str:
