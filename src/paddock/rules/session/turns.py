@@ -62,7 +62,7 @@ def _refusal(state: SessionState, turn: QueuedTurn, message: messages.UserInput)
         return _nobody_answers(state, turn, message)
     full = len(state.queue) >= message.agents.max_queue
     policy = "queue" if state.turn is None else _while_busy(state.turn, message)
-    if full if state.turn is None else _turned_away(state.turn, state, message):
+    if full or policy == "reject":
         error = wording.error("session_busy", "The session is busy with another turn.", retryable=True)
         return wording.failure(turn, {**error, "while_busy": policy}, message.at)
     return None
@@ -72,10 +72,6 @@ def _nobody_answers(state: SessionState, turn: QueuedTurn, message: messages.Use
     if turn.asked:
         return not_in_session(turn, message.agent_id, state, message.at)
     return wording.failure(turn, wording.error("no_agent", "There is no agent to answer."), message.at)
-
-
-def _turned_away(live: Turn, state: SessionState, message: messages.UserInput) -> bool:
-    return _while_busy(live, message) == "reject" or len(state.queue) >= message.agents.max_queue
 
 
 def _while_busy(live: Turn, message: messages.UserInput) -> str:

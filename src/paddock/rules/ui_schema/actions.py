@@ -77,17 +77,10 @@ def _action(budget: CompileBudget, draft: object, where: str, label: str) -> Nod
         return _kept(budget, {"kind": "say", "text": budget.text(given.get("text"), f"{where}.text") or label})
     if kind == "answer":
         interrupt = budget.name(given.get("interrupt_id"), f"{where}.interrupt_id")
-        return (
-            _kept(budget, {"kind": "answer", "interrupt_id": interrupt, "payload": _payload(given)})
-            if interrupt
-            else None
-        )
+        payload = {"approved": given.get("approved") is True}  # no more, so that an agent hides nothing in an answer
+        answer = {"kind": "answer", "interrupt_id": interrupt, "payload": payload}
+        return _kept(budget, answer) if interrupt else None
     return None
-
-
-def _payload(given: dict[str, Any]) -> dict[str, Any]:
-    """Keep only yes or no, so that an agent cannot hide more in an answer."""
-    return {"approved": given.get("approved") is True}
 
 
 def _kept(budget: CompileBudget, action: dict[str, Any]) -> Node:

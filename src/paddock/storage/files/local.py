@@ -164,7 +164,7 @@ class FileBlobs:
 
     async def older_than(self, seconds: float) -> AsyncIterator[Sequence[str]]:
         names = self._names(time.time() - seconds)
-        while group := await _on_a_thread(_take, names):
+        while group := await _on_a_thread(lambda: list(islice(names, WALK_GROUP))):
             yield group
             await asyncio.sleep(0)
 
@@ -195,7 +195,3 @@ def _append(file: BinaryIO, piece: bytes, digest: Hash) -> None:
 def _sync(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _take(names: Iterator[str]) -> list[str]:
-    return list(islice(names, WALK_GROUP))

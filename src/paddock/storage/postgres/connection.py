@@ -120,7 +120,8 @@ async def connect(address: str, *, patience: float | None = None) -> Connection:
         if patience is not None:
             await connection.fetch(_PATIENT, f"{patience:.0f}s")
         await connection.execute(_WRITES_LAST)
-        await _refuse_read_only(connection, address)
+        if await connection.fetchval(_READ_ONLY):
+            raise StorageUnavailableError(f"the database at {place_of(address)} takes no writes (it is a standby)")
     except AWAY as error:
         connection.terminate()
         raise unavailable(error, address) from error
@@ -239,11 +240,6 @@ async def _settle_reader(connection: Connection) -> None:
     """A reader writes nothing but claims. One that a crash of the database forgets is still refused by the head."""
     await _settle(connection)
     await connection.execute(_WRITES_MAY_BE_LOST)
-
-
-async def _refuse_read_only(connection: Connection, address: str) -> None:
-    if await connection.fetchval(_READ_ONLY):
-        raise StorageUnavailableError(f"the database at {place_of(address)} takes no writes (it is a standby)")
 
 
 def is_over(connection: Connection, error: BaseException) -> bool:
