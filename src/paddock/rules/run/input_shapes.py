@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from paddock.rules.run.request_bodies import Json, require
 
@@ -69,7 +69,8 @@ def read_list(given: object, fields: tuple[Field, ...], where: str) -> list[Json
     return [read_fields(item, fields, f"{where}[{index}]") for index, item in enumerate(cast("list[object]", given))]
 
 
-class _Kind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Kind:
     """The requirement on a field, and its check."""
 
     expected: str

@@ -141,10 +141,8 @@ class SqliteStore(Records):
         connection, boot_number, reader = await anyio.to_thread.run_sync(self._open_files)
         self._epoch = boot_number << 32
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
-        history, threads = (
-            HistorySearch(self.engine, SqliteIndex()),
-            ThreadSearch(self.engine, SqliteIndex(), self._settle),
-        )
+        history = HistorySearch(self.engine, SqliteIndex())
+        threads = ThreadSearch(self.engine, SqliteIndex(), self._settle)
         writer = Writer(connection, asyncio.get_running_loop())
         self._parts = _Open(writer, reader, ReaderPool(self._directory), history, threads)
 
