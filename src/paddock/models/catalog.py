@@ -14,7 +14,6 @@ import structlog
 from paddock.models.failures import TO_MEND
 from paddock.models.keys import MissingKeyError
 from paddock.ports.models import (
-    FREE,
     Embedded,
     Lost,
     ModelAnswer,
@@ -24,6 +23,7 @@ from paddock.ports.models import (
     Ranking,
     not_counted,
 )
+from paddock.rules.agents.resources import FREE
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run.restart import pause_before
 from paddock.rules.values import replace

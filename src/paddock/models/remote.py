@@ -26,9 +26,10 @@ from paddock.models.wire import (
     in_words,
     reason_of,
 )
-from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices, Ranking
+from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Ranking
 from paddock.ports.places import Places
 from paddock.rules.access.limits import KEPT_FREE
+from paddock.rules.agents.resources import Prices
 from paddock.rules.agents.specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
