@@ -29,7 +29,7 @@ from postgres_server import a_database
 def test_a_value_has_one_number_however_often_it_is_used() -> None:
     bound = bind("a = :first and b = :second1 and c = :first", mark="$", typed=True)
     assert bound.sql == "a = $1 and b = $2 and c = $1"
-    assert bound.values_in({"second1": 2, "first": 1}) == (1, 2)
+    assert bound.values({"second1": 2, "first": 1}) == (1, 2)
 
 
 def test_only_a_database_that_reads_types_is_told_them() -> None:

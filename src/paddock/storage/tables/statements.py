@@ -170,25 +170,23 @@ class Bound:
     lists: Mapping[int, str]
     """The places of values that are lists, and the type of what is in them."""
 
-    def values_in(self, given: Mapping[str, Any]) -> Values:
-        return self._picked(given)
+    @cached_property
+    def _of_mapping(self) -> Callable[[Any], Values]:
+        return _picking(self.names, itemgetter)
 
     @cached_property
-    def _picked(self) -> Callable[[Mapping[str, Any]], Values]:
-        if len(self.names) == 1:
-            name = self.names[0]
-            return lambda given: (given[name],)
-        return itemgetter(*self.names) if self.names else lambda _: ()
-
-    @cached_property
-    def values_of(self) -> Callable[[Any], Values]:
-        if len(self.names) == 1:
-            name = self.names[0]
-            return lambda row: (getattr(row, name),)
-        return attrgetter(*self.names) if self.names else lambda _: ()
+    def _of_row(self) -> Callable[[Any], Values]:
+        return _picking(self.names, attrgetter)
 
     def values(self, given: Any) -> Values:
-        return self.values_of(given) if isinstance(given, msgspec.Struct) else self.values_in(given)
+        return self._of_row(given) if isinstance(given, msgspec.Struct) else self._of_mapping(given)
+
+
+def _picking(names: Sequence[str], getter: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Values]:
+    if len(names) == 1:
+        pick = getter(names[0])
+        return lambda given: (pick(given),)
+    return getter(*names) if names else lambda _: ()
 
 
 def bind(sql: str, *, mark: str, typed: bool) -> Bound:
