@@ -9,7 +9,7 @@ from contracts.builders import Owner, said
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.migrations import Migration, Refusal, pending
 from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite.commands import migrate, migrations
+from paddock.storage.sqlite.commands import migrate
 from paddock.storage.sqlite.connection import FILE_NAME, open_writer
 from paddock.storage.tables.schema import shipped_migrations
 
@@ -71,7 +71,7 @@ def test_a_step_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_the_shipped_steps_have_numbers_of_their_own_in_order() -> None:
-    numbers = [step.number for step in migrations()]
+    numbers = [step.number for step in shipped_migrations("sqlite")]
     assert numbers == sorted(set(numbers))
     assert numbers[0] == 1
 

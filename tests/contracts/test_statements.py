@@ -34,7 +34,7 @@ def test_every_row_that_may_be_written_has_a_statement_that_writes_it() -> None:
 def test_a_value_has_one_number_however_often_it_is_used() -> None:
     bound = bind("a = :first and b = :second1 and c = :first", mark="$", typed=True)
     assert bound.sql == "a = $1 and b = $2 and c = $1"
-    assert bound.values_in({"second1": 2, "first": 1}) == (1, 2)
+    assert bound.values({"second1": 2, "first": 1}) == (1, 2)
 
 
 def test_only_a_database_that_reads_types_is_told_them() -> None:

@@ -13,7 +13,7 @@ from paddock.host.calls.metering import Budgets, Metering
 from paddock.host.calls.models import ModelCalls
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
-from paddock.ports.models import Prices
+from paddock.rules.agents.resources import Prices
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.people import DAY, Budget, Payer
 from paddock.rules.rows.calls import ModelUsageRow

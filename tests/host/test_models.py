@@ -12,7 +12,8 @@ from paddock.host.calls.metering import Metering
 from paddock.host.calls.models import ModelCalls
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
-from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece, Prices, Usage
+from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece, Usage
+from paddock.rules.agents.resources import Prices
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.calls import ModelUsageRow
 from paddock.rules.values import replace

@@ -78,7 +78,6 @@ def _steps(rooms: Rooms) -> Steps:
 
 
 def _working(rooms: Rooms) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
-    """List the work that goes on for as long as the host is open."""
     granted, talks, upkeep = rooms.granted, rooms.talks, rooms.upkeep
     warm_up = WarmUp(rooms.machinery.agents, rooms.machinery.runs)
     servers, spawn = granted.beside.servers, rooms.ground.tasks.spawn
@@ -125,7 +124,6 @@ def _closing(rooms: Rooms) -> Sequence[Step]:
 
 
 def _now(rooms: Rooms, loop_watch: LoopWatch) -> Now:
-    """Collect the numbers of the present moment for the page of metrics."""
     ground, live, gateway = rooms.ground, rooms.ground.present.runs, rooms.machinery.gateway
     admission, loops, near, tails = live.admission, ground.present.loops, ground.near, ground.tails
     return Now(

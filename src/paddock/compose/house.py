@@ -49,7 +49,6 @@ class House:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Open everything, end what was left unfinished, and close it all again."""
         self.loop_watch.start()
         try:
             async with self._open():

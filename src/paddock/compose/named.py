@@ -71,7 +71,8 @@ class NamedParts:
                 self._offer(models)
             if tools is not None:
                 self.functions.take([*self._lasting, *tools], self._live())
-                log.info("the tools of the agents file are in force", action="agents.reload", tools=_names(tools))
+                names = ", ".join(tool.info.name for tool in tools)
+                log.info("the tools of the agents file are in force", action="agents.reload", tools=names)
             if named.mcp_servers != self._named.mcp_servers:
                 self.servers.take(servers)
                 log.info("other MCP servers are in force", action="agents.reload", servers=", ".join(servers))
@@ -87,10 +88,6 @@ class NamedParts:
     def _tools(self, named: NamedResources, beside: Sequence[FunctionTool]) -> Sequence[FunctionTool]:
         places = [place for place in dict.fromkeys(named.tools) if place not in self._settings.tools]
         return load_tools(places, beside=[*self._lasting, *beside])
-
-
-def _names(tools: Sequence[FunctionTool]) -> str:
-    return ", ".join(tool.info.name for tool in tools)
 
 
 class WatchedProgram:

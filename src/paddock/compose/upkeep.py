@@ -85,7 +85,6 @@ def see_to_upkeep(ground: Foundation, granted: Resources, machinery: Machinery, 
 
 
 def _peers(ground: Foundation, talks: Conversations, requests: RequestHandlers, followers: Followers) -> Peers | None:
-    """Return the connection to other hosts; None where there can be none."""
     near = ground.near
     if near.link is None or near.members is None:
         return None
@@ -135,7 +134,6 @@ def _agree_on_signing_keys(settings: Settings) -> Callable[[], Awaitable[None]]:
 
 
 def _everywhere(ground: Foundation, machinery: Machinery) -> Directories | None:
-    """Return the removal of directories on all hosts."""
     members = ground.near.members
     if members is None:
         return None
@@ -143,7 +141,6 @@ def _everywhere(ground: Foundation, machinery: Machinery) -> Directories | None:
 
 
 def _shared_plugins(ground: Foundation) -> SharedPlugins | None:
-    """Return the installation of plugins that were installed at any host."""
     if not ground.near.shared:
         return None
     installed = InstalledPlugins(ground.settings.data.absolute())
@@ -151,7 +148,6 @@ def _shared_plugins(ground: Foundation) -> SharedPlugins | None:
 
 
 def _agents_watch(ground: Foundation, granted: Resources, agents: Agents) -> AgentsWatch | None:
-    """Return the watch over the file, or the program, that defines the agents."""
     path, named, parts = ground.named.watched, ground.named, granted.beside
     if path is None:
         return None

@@ -215,9 +215,6 @@ def interpreter(program: Path, packages: Iterable[str]) -> list[Path]:
     return [path.absolute() for path in found]
 
 
-# --- starting ---------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def filtered(argv: Sequence[str]) -> Generator[tuple[tuple[str, ...], tuple[int, ...]]]:
     """A command line ready to be started while the block lasts, and the open files that must go with it."""

@@ -86,7 +86,7 @@ class Bases:
         if not query.strip():
             raise _invalid("the query is empty: say what to look for")
         only = chunk_filter(filters)
-        base = await self._base(payer.workspace_id, kb_id)
+        base = await self.get(payer.workspace_id, kb_id)
         scored = await self._ranked(payer, base, query, top_k, only)
         numbers = [number for number, _ in scored]
         found = {one.chunk_no: one for one in await self._store.chunks(payer.workspace_id, kb_id, numbers)}
@@ -137,9 +137,6 @@ class Bases:
         await self._store.add_base(row, audit)
         return row
 
-    async def get(self, workspace: str, kb_id: str) -> BaseRow:
-        return await self._base(workspace, kb_id)
-
     async def list(self, workspace: str) -> Sequence[BaseRow]:
         return await self._store.bases(workspace)
 
@@ -154,7 +151,7 @@ class Bases:
     ) -> JobRow:
         """Accept a document: it is stored when this returns, and found when its job has completed."""
         _check_document(name, content, metadata)
-        await self._base(payer.workspace_id, kb_id)
+        await self.get(payer.workspace_id, kb_id)
         await self._check_room(payer.workspace_id)
         job = JobRow(
             job_id=str(uuid.uuid4()),
@@ -179,7 +176,7 @@ class Bases:
         return job
 
     async def on_their_way(self, workspace: str, kb_id: str) -> Sequence[JobRow]:
-        await self._base(workspace, kb_id)
+        await self.get(workspace, kb_id)
         waiting = await self._store.unfinished_jobs(limit=MAX_WAITING_JOBS, workspace=workspace)
         return [job for job in waiting if job.kb_id == kb_id]
 
@@ -189,18 +186,17 @@ class Bases:
             raise HostError(ErrorCode.RATE_LIMITED, "too many documents are waiting; try again shortly", retryable=True)
 
     async def documents(self, workspace: str, kb_id: str, *, after: str, limit: int) -> Sequence[DocumentRow]:
-        await self._base(workspace, kb_id)
+        await self.get(workspace, kb_id)
         return await self._store.documents(workspace, kb_id, after=after, limit=limit)
 
     async def delete_document(self, workspace: str, kb_id: str, document_id: str, audit: AuditRow) -> None:
-        await self._base(workspace, kb_id)
+        await self.get(workspace, kb_id)
         hashes = await self._originals.hashes(document_id) if self._originals is not None else ()
         if not await self._store.drop_document(workspace, kb_id, document_id, audit):
             raise HostError(ErrorCode.NOT_FOUND, "there is no such document in this knowledge base")
         await self._free(hashes)
 
     async def _hashes(self, workspace: str, kb_id: str) -> Sequence[str]:
-        """The hashes of all documents of a base."""
         found: list[str] = []
         after = ""
         while self._originals is not None:
@@ -215,7 +211,7 @@ class Bases:
         if self._originals is not None and hashes:
             await self._originals.free(hashes)
 
-    async def _base(self, workspace: str, kb_id: str) -> BaseRow:
+    async def get(self, workspace: str, kb_id: str) -> BaseRow:
         base = await self._store.base(workspace, kb_id)
         if base is None:
             raise _no_base(kb_id)

@@ -89,7 +89,6 @@ class Ingest:
         self._may_work = may_work
 
     def wake(self) -> None:
-        """There may be a new job."""
         self._wake.set()
 
     async def run(self) -> None:
@@ -158,7 +157,8 @@ class Ingest:
         stored = await self._store.begin(running, document)
         await self._store_rest(replace(running, done=stored), chunks, base.embedding_model)
         await self._keep_original(job, document, source)
-        return replace(running, status="completed", done=len(chunks), message=_passages(len(chunks)))
+        told = "1 passage" if len(chunks) == 1 else f"{len(chunks)} passages"
+        return replace(running, status="completed", done=len(chunks), message=told)
 
     async def _keep_original(self, job: JobRow, document: DocumentRow, content: bytes) -> None:
         if self._originals is not None:
@@ -203,7 +203,3 @@ def _document(job: JobRow, found: Extracted, now: float) -> DocumentRow:
         created_at=now,
         metadata=job.metadata,
     )
-
-
-def _passages(count: int) -> str:
-    return "1 passage" if count == 1 else f"{count} passages"

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Sequence
 from typing import get_args
 
 from paddock.ports.models import (
-    FREE,
     CalledTool,
     Embedded,
     ModelAnswer,
@@ -18,6 +17,7 @@ from paddock.ports.models import (
     Ranking,
     Usage,
 )
+from paddock.rules.agents.resources import FREE
 from paddock.rules.errors import ErrorCode, HostError
 from paddock_sdk.protocol.host_calls import RerankEntry
 from paddock_sdk.protocol.manifest import ModelOperation

@@ -26,10 +26,11 @@ from paddock.models.wire import (
     in_words,
     reason_of,
 )
-from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices, Ranking
+from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Ranking
 from paddock.ports.places import Places
 from paddock.rules.access.limits import KEPT_FREE
 from paddock.rules.agents.model_options import taken
+from paddock.rules.agents.resources import Prices
 from paddock.rules.agents.specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
@@ -148,7 +149,6 @@ class RemoteModel(ABC):
         return replace(call, messages=messages, extra_args=taken(call.extra_args, self.wire.options, self.spec))
 
     async def _whole(self, path: str, body: Mapping[str, Any], call: ModelCall, read: Callable[[bytes], Read]) -> Read:
-        """The whole answer, read by `read`."""
         async with self._asked(path, body, call) as answer:
             try:
                 said = await answer.read(MAX_ANSWER_BYTES)

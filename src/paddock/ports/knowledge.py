@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
+from paddock.rules.agents.resources import KnowledgeBaseInfo
 from paddock.rules.people import Payer
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.search.passages import Chunk
@@ -10,13 +11,6 @@ from paddock.rules.search.tokens import Phrase
 from paddock.rules.values import Value
 
 JobStatus = Literal["queued", "running", "completed", "failed"]
-
-
-class KnowledgeBaseInfo(Value, frozen=True):
-    kb_id: str
-    name: str
-    kb_type: str = "lexical"
-    description: str = ""
 
 
 class Passage(Value, frozen=True):

@@ -52,7 +52,6 @@ def lapsed(peers: Iterable[KnownHost], me: int, *, watched_seconds: float) -> Se
 
 
 def others(peers: Iterable[KnownHost], me: int) -> Sequence[KnownHost]:
-    """Hosts that serve beside this one."""
     return [peer for peer in peers if peer.gone is None and peer.boot != me]
 
 
@@ -95,11 +94,9 @@ class ClusterSecret(Value, frozen=True):
     source: str
 
     def key(self, purpose: str) -> bytes:
-        """Return the key that is used for a purpose from now on."""
         return derived(self.parts[0], purpose)
 
     def keys(self, purpose: str) -> Sequence[bytes]:
-        """Return the keys for a purpose, the newest first."""
         return [derived(part, purpose) for part in self.parts]
 
     @property

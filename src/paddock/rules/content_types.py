@@ -43,7 +43,6 @@ _JSON = re.compile(r'\s*(\{\s*("|\})|\[\s*("|\{|\[|\]|-?\d|true|false|null))')
 
 
 def content_type(head: bytes, claimed: str | None = None) -> str:
-    """The MIME type of bytes that begin with `head`."""
     text = _as_text(head[:HEAD_BYTES], whole=len(head) < HEAD_BYTES)
     if text is None:
         return _of_binary(head[:HEAD_BYTES], claimed or "")

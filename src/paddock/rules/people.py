@@ -34,12 +34,10 @@ def cost_of(
 
 
 def about_tokens_in(*texts: str) -> int:
-    """Estimate the tokens of texts that no provider counted."""
     return -(-sum(len(text.encode(errors="replace")) for text in texts) // BYTES_PER_TOKEN)
 
 
 def about_tokens_of(messages: Sequence[Message], tools: Sequence[LLMTool]) -> int:
-    """Estimate the tokens of a question to a model."""
     words = about_tokens_in(
         *(message.text for message in messages),
         *(call.function.arguments for message in messages for call in message.tool_calls or ()),

@@ -343,7 +343,6 @@ class Settings(BaseModel):
 
     @property
     def signing_file(self) -> Path:
-        """Return the file with the keys that sign addresses."""
         return self.signing_keys or self.data / SIGNING_KEYS
 
     @property
@@ -353,12 +352,10 @@ class Settings(BaseModel):
 
     @property
     def shown_store(self) -> str:
-        """Return the store's address without its password."""
         return without_secrets(self.store)
 
     @property
     def shown_artifacts(self) -> str:
-        """Return the bucket's address without its secret."""
         return without_secrets(self.artifacts)
 
     def of_whom(self, error: StorageUnavailableError) -> str:
@@ -368,12 +365,10 @@ class Settings(BaseModel):
 
     @property
     def shown_bus(self) -> str:
-        """Return the bus's address without its password."""
         return without_secrets(self.bus)
 
     @property
     def on_loopback(self) -> bool:
-        """True when only this machine can reach the address we listen on."""
         return is_loopback(self.host)
 
 

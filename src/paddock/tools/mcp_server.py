@@ -330,7 +330,6 @@ class McpServer:
             self._changed.set()
 
     async def _list(self) -> None:
-        """List the server's tools, page by page."""
         from mcp.types import PaginatedRequestParams
 
         found: dict[str, tuple[str, ToolInfo]] = {}

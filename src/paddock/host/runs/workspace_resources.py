@@ -13,10 +13,7 @@ from paddock.ports.tools import ToolInfo, Tools
 from paddock.rules.agents.resources import (
     NOTHING_OFFERED,
     Offered,
-    OfferedBase,
     OfferedFile,
-    OfferedModel,
-    OfferedTool,
     place_of_model,
 )
 from paddock.rules.errors import HostError, StorageUnavailableError
@@ -113,15 +110,9 @@ def _offered(lists: _Lists, default_model: str) -> Offered:
         return place_of_model(one.model_id, price, default_model)
 
     return Offered(
-        models=tuple(
-            OfferedModel(one.model_id, one.model_type, one.provider, one.operations, one.context_window, one.images)
-            for one in sorted(models, key=place)
-        ),
-        tools=tuple(
-            OfferedTool(one.name, one.tool_type, one.description, one.parameters, one.read_only)
-            for one in sorted(tools, key=lambda one: one.name)
-        ),
-        bases=tuple(OfferedBase(one.kb_id, one.name, one.kb_type) for one in sorted(bases, key=lambda one: one.kb_id)),
+        models=tuple(sorted(models, key=place)),
+        tools=tuple(sorted(tools, key=lambda one: one.name)),
+        bases=tuple(sorted(bases, key=lambda one: one.kb_id)),
         files=tuple(
             OfferedFile(one.file_id, one.name, one.media_type, one.kb_id)
             for one in sorted(files, key=lambda one: (one.kb_id, one.name, one.file_id))

@@ -80,7 +80,6 @@ class TokenBucket:
 
 
 def check_cap(held: int, cap: ArtifactsCap | UploadsCap | StorageCap) -> None:
-    """Raise PAYLOAD_TOO_LARGE when more is held than the cap allows."""
     if held <= cap.max_bytes:
         return
     if isinstance(cap, ArtifactsCap):

@@ -119,7 +119,6 @@ def webhook_signature(key: bytes, message_id: str, timestamp: int, body: bytes) 
 
 
 def webhook_headers(key: bytes, message_id: str, now: float, body: bytes) -> Mapping[str, str]:
-    """Return the headers of a signed message."""
     stamp = int(now)
     return {
         "content-type": "application/json",

@@ -30,11 +30,6 @@ def _is_bias(value: Any) -> bool:
     return isinstance(value, dict) and all(map(is_plain, cast("dict[str, Any]", value).values()))
 
 
-def _is_thoughts(value: Any) -> bool:
-    """Asked for to be sent back: nothing is stored with the provider."""
-    return value == ["reasoning.encrypted_content"]
-
-
 def has(*fields: str, **judged: Judge) -> Judge:
     """An object of these fields; those with a judge are judged, the others hold what they like."""
 
@@ -90,7 +85,7 @@ RESPONSES: Mapping[str, Judge] = {
     "reasoning": plain("effort", "summary"),
     "text": has(format=_FORMAT, verbosity=is_plain),
     "tool_choice": _either(is_plain, has(type=lambda value: value == "function", name=is_plain)),
-    "include": _is_thoughts,
+    "include": lambda value: value == ["reasoning.encrypted_content"],  # to be sent back: nothing is stored there
 }
 ANTHROPIC: Mapping[str, Judge] = {
     **dict.fromkeys(("temperature", "top_p", "top_k"), is_plain),

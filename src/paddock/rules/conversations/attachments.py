@@ -42,7 +42,6 @@ class AttachmentLimits(Value, frozen=True):
 
 
 def kind_of(head: bytes) -> str | None:
-    """Detect the file type from its first bytes; None for every other type."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if head.startswith(b"\xff\xd8\xff"):
@@ -149,7 +148,6 @@ def taken_apart(url: str) -> ReadAddress | None:
 
 
 def of_query(artifact_id: str, query: str) -> ReadAddress | None:
-    """Parse a read address from an artifact id and a query string."""
     try:
         fields = parse_qsl(query, strict_parsing=True, keep_blank_values=True, max_num_fields=8)
     except ValueError:

@@ -217,7 +217,6 @@ def restore(state: SessionState, facts: Iterable[StoredFact]) -> SessionState:
 
 
 def recalled(stored: StoredFact) -> Fact:
-    """A recorded fact as it was when it was decided."""
     event, _, subtype = stored.kind.partition(":")
     return Fact(
         Event(event),

@@ -201,12 +201,10 @@ def raw_ref_of(session_id: str, seq: int) -> str:
 
 
 def event_of_raw(ref: str) -> str | None:
-    """The id of the event whose data a reference names."""
     return ref[len(RAW) :] if ref.startswith(RAW) else None
 
 
 def of_fact(fact: StoredFact, session_id: str) -> PlacedEvent | None:
-    """A fact as an event, or None when it is none of a runner's business."""
     event = told(fact)
     if event is None:
         return None
@@ -291,7 +289,6 @@ def _sender(fact: StoredFact) -> Mapping[str, Any]:
 
 
 def handover_data(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the data of the event that an agent gets when it takes over."""
     return {
         "from_agent_id": payload["from_agent_id"],
         "parent_run_id": payload["parent_turn_id"],

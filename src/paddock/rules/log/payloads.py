@@ -46,7 +46,6 @@ class RunEvent(Value, frozen=True, omit_defaults=True):
 
 
 def is_large(event: RunEvent | None) -> bool:
-    """Return true if the event's data are too large for a run's context."""
     return event is not None and len(_encode(event.data)) > MAX_INLINE_DATA
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from paddock.rules.log.chain import NO_BYTES, StoredFact
+from paddock.rules.log.chain import DELTA, NO_BYTES, StoredFact
 from paddock.rules.log.payloads import a_delta, text_of
+from paddock.rules.values import replace
 
 _encode = msgspec.json.Encoder().encode
 
@@ -74,17 +75,11 @@ def _streamed(message: StoredFact, metadata: Mapping[str, Any]) -> str:
 
 
 def _piece(message: StoredFact, seq: int, text: str, metadata: dict[str, object]) -> StoredFact:
-    return StoredFact(
+    return replace(
+        message,
         seq=seq,
         position=seq,
-        kind="AGENT_OUTPUT:CHUNK",
-        target=message.target,
-        sender=message.sender,
-        target_id=message.target_id,
-        turn_id=message.turn_id,
-        trace_id=message.trace_id,
-        tx_id=message.tx_id,
-        time=message.time,
+        kind=DELTA,
         payload=_encode(a_delta(text)),
         metadata=_encode(metadata),
         digest=NO_BYTES,

@@ -176,7 +176,6 @@ def run_context(
     state: StateShown,
     host_version: str,
 ) -> dict[str, Any]:
-    """Put one run's context together."""
     at, given = grant.scope, addressed_to(given, grant.scope.agent_id)
     resources, refs = _for_this_run(part, given)
     context: dict[str, Any] = {

@@ -155,7 +155,8 @@ class Collected(msgspec.Struct):
         else:
             # A runner that streams and then says it is done has finished its message; nothing is partial about it.
             for closing in self.close(at):
-                yield self._output("MESSAGE", closing.payload, _without_partial(closing.metadata), at)
+                about = {key: value for key, value in closing.metadata.items() if key != "partial"}
+                yield self._output("MESSAGE", closing.payload, about, at)
         yield from self._close_steps(at)
         rest = {key: value for key, value in data.items() if key != "message"}
         yield self._output("FINAL", {"type": "run.completed", "data": rest}, {}, at)
@@ -203,10 +204,6 @@ class Collected(msgspec.Struct):
         return OutputReceived(
             turn_id=self.turn_id, agent_id=self.agent_id, kind=kind, payload=payload, metadata=metadata, at=at
         )
-
-
-def _without_partial(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if key != "partial"}
 
 
 def _joined_piece(run_id: str, pieces: list[str]) -> Result:

@@ -36,26 +36,12 @@ def _deeper(value: object, limit: int) -> bool:
 
 
 _TOKEN = re.compile(rb'"(?:[^"\\\r\n]++|\\[^\r\n])*+(")?|[,\[{]')
-
-
 _BEFORE_VALUE = frozenset({b",", b"[", b"{"})
-
-
 MAX_DEPTH = 64
-
-
 COMPRESSED = "is compressed with gzip, which is not read here: send plain JSON, without Content-Encoding"
-
-
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
-
-
 _GZIP = b"\x1f\x8b"
-
-
 _ADDRESS = ATTACHMENTS.encode()
-
-
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -110,7 +96,6 @@ class JsonValues:
 
 
 def why_no_json(body: bytes, error: Exception) -> str:
-    """Tell what is wrong with a body that cannot be read; a compressed one is named."""
     return COMPRESSED if body.startswith(_GZIP) else f"is not valid JSON: {error}"
 
 

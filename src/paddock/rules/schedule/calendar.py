@@ -141,9 +141,6 @@ def _check_frequency(frequency: str, text: str) -> None:
         raise CalendarError("rrule: the time of day is that of start; leave out BYHOUR and BYMINUTE")
 
 
-# --- when -------------------------------------------------------------------------------------------------------------
-
-
 def occurrences(event_id: str, event: CalendarEvent, zone: tzinfo, since: float, until: float) -> Iterator[Occurrence]:
     """Those that take place between two moments, in order."""
     length = _length(event, zone)
@@ -209,9 +206,6 @@ def _moment(wall: datetime, zone: tzinfo) -> float:
 
 def _text(wall: datetime) -> str:
     return wall.replace(tzinfo=None).isoformat(timespec="seconds" if wall.second else "minutes")
-
-
-# --- conflicts --------------------------------------------------------------------------------------------------------
 
 
 def overlapping(mine: Sequence[Occurrence], others: Iterable[Occurrence], limit: int) -> list[Occurrence]:

@@ -8,19 +8,17 @@ short, because schedules are strangers' words: ticks that are over are skipped, 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import MAXYEAR, UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import msgspec
 
 from paddock.rules.values import Value, replace
 
 if TYPE_CHECKING:
     from dateutil.rrule import rrule
-from collections.abc import Mapping
-from typing import Any
-
-import msgspec
 
 ScheduleKind = Literal["cron", "rrule"]
 Missed = Literal["skip", "run_once"]
@@ -150,9 +148,6 @@ def due(schedule: Schedule, zone: tzinfo, pending: float, now: float, missed: Mi
     return Due(fire, None if last is None else (pending, last), next_tick(schedule, zone, latest))
 
 
-# --- cron -------------------------------------------------------------------------------------------------------------
-
-
 def _next_of_cron(text: str, zone: tzinfo, after: float) -> float | None:
     from cronsim import CronSim, CronSimError
 
@@ -163,9 +158,6 @@ def _next_of_cron(text: str, zone: tzinfo, after: float) -> float | None:
         return _earliest(CronSim(text, since), zone, after, every=text.split()[1].startswith("*"))
     except CronSimError as error:
         raise ScheduleError(f"{text!r} is no cron line: {error}") from error
-
-
-# --- RRULE ------------------------------------------------------------------------------------------------------------
 
 
 class Rule(Value, frozen=True):

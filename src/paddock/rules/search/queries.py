@@ -202,9 +202,6 @@ def owner_mark(workspace_id: str, user_id: str) -> str:
     return "@" + blake2b(f"{workspace_id}\0{user_id}".encode(errors="surrogatepass"), digest_size=12).hexdigest()
 
 
-# --- what is shown ---------------------------------------------------------------------------------------------------
-
-
 def snippet(text: str, phrases: Sequence[Phrase]) -> tuple[Piece, ...]:
     """A line of the text around the first hit, cut into what was looked for and what stands around it."""
     line = " ".join(text.split())

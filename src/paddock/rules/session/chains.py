@@ -197,8 +197,7 @@ def end_turn(
     fallback = story.state.fallback
     if status == "failed" and fallback is not None and fallback.agent_id == turn.agent_id and not by_the_host:
         give_back(story, fallback, facts[0].subtype, at)
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 def _forget_its_handover(story: Unfolding, turn: Turn, status: str, at: float) -> None:
@@ -208,10 +207,10 @@ def _forget_its_handover(story: Unfolding, turn: Turn, status: str, at: float) -
             reject(story, transaction, f"turn_{status}", at)
 
 
-def go_on(story: Unfolding, at: float) -> None:
+def go_on(story: Unfolding, at: float) -> Decision:
     """Removals first, then a handover, then the line, and the end of the session when nothing else is left."""
     if story.state.turn is not None or story.state.held:
-        return
+        return story.decision()
     for transaction in _waiting_for_turns(story.state, "remove_agent"):
         leave(story, transaction, at)
     for transaction in _waiting_for_turns(story.state, "handover"):
@@ -219,13 +218,13 @@ def go_on(story: Unfolding, at: float) -> None:
     while story.state.turn is None and story.state.queue:
         _serve_the_line(story, at)
     _close_when_quiet(story, at)
+    return story.decision()
 
 
 def resume_line(state: SessionState, message: LineResumed) -> Decision:
     """Go on with what an owner left waiting that was stopped; nothing else is decided again."""
     story = Unfolding(state)
-    go_on(story, message.at)
-    return story.decision()
+    return go_on(story, message.at)
 
 
 def _waiting_for_turns(state: SessionState, kind: str) -> list[Transaction]:

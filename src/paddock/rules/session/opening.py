@@ -8,7 +8,7 @@ from paddock.rules.session.cancel import ask_to_stop
 from paddock.rules.session.chains import go_on, reject, request
 from paddock.rules.session.commands import EndRun
 from paddock.rules.session.decision import Decision, Unfolding, ignored
-from paddock.rules.session.facts import MANAGER_SENDER, Event, Target
+from paddock.rules.session.facts import Event, Target
 from paddock.rules.session.handover import heir_added
 from paddock.rules.session.members import adding_failed, agent_added, agent_removed, refusing_controls, removing_failed
 from paddock.rules.session.messages import CloseRequested, ManagerReplied, ManagerTimedOut, OpenRequested
@@ -44,8 +44,7 @@ def request_close(state: SessionState, message: CloseRequested) -> Decision:
         facts, commands = ask_to_stop(state.turn, "session_closing", message.at)
         story.say(*facts)
         story.ask(*commands)
-    go_on(story, message.at)
-    return story.decision()
+    return go_on(story, message.at)
 
 
 # --- what the manager answers -----------------------------------------------------------------------------------------
@@ -56,28 +55,15 @@ def _opened(state: SessionState, transaction: Transaction, payload: Mapping[str,
     story = Unfolding(state)
     if state.closed or not state.opened:
         told = {"members": list(payload.get("members") or ()), "active_agent_id": payload.get("active_agent_id")}
-        story.say(
-            wording.of_chain(
-                Event.CONTROL,
-                "SESSION_OPENED",
-                Target.BROADCAST,
-                transaction.tx_id,
-                told,
-                at,
-                sender=MANAGER_SENDER,
-            )
-        )
+        story.say(wording.from_manager("SESSION_OPENED", transaction.tx_id, told, at, Target.BROADCAST))
     seen = {"members": list(story.state.members), "active_agent_id": story.state.active_agent_id}
     story.say(wording.tell(Event.EVENT, "SESSION_OPENED", transaction.tx_id, seen, at))
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 def _closed(state: SessionState, transaction: Transaction, payload: Mapping[str, Any], at: float) -> Decision:
     told = {"reason": transaction.reason, **payload}
-    control = wording.of_chain(
-        Event.CONTROL, "SESSION_CLOSED", Target.BROADCAST, transaction.tx_id, told, at, sender=MANAGER_SENDER
-    )
+    control = wording.from_manager("SESSION_CLOSED", transaction.tx_id, told, at, Target.BROADCAST)
     story = Unfolding(state, [control])
     story.say(wording.tell(Event.EVENT, "SESSION_CLOSED", transaction.tx_id, told, at))
     return story.decision()
@@ -89,14 +75,10 @@ def _session_failed(
     """The session stays what it was."""
     story = Unfolding(state)
     if answered:
-        failed = wording.of_chain(
-            Event.CONTROL, "SESSION_FAILED", Target.SYSTEM, transaction.tx_id, error, at, sender=MANAGER_SENDER
-        )
-        story.say(failed)
+        story.say(wording.from_manager("SESSION_FAILED", transaction.tx_id, error, at))
     told = {**error, "request": transaction.kind}
     story.say(wording.tell(Event.ERROR, "SESSION_FAILED", transaction.tx_id, told, at))
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 class _Failed(Protocol):

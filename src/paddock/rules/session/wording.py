@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paddock.rules.session.facts import SYSTEM_SENDER, Event, Fact, Target
+from paddock.rules.session.facts import MANAGER_SENDER, SYSTEM_SENDER, Event, Fact, Target
 from paddock.rules.session.messages import OutputReceived, UserInput
 from paddock.rules.session.state import QueuedTurn, Turn
 
@@ -126,6 +126,10 @@ def tell(event: Event, subtype: str, tx_id: str | None, payload: Any, at: float)
 def asked(subtype: str, tx_id: str, payload: Any, at: float, sender: str, **more: Any) -> Fact:
     """A control message that somebody sent to the session, beginning or answering a transaction."""
     return of_chain(Event.CONTROL, subtype, Target.SYSTEM, tx_id, payload, at, sender=sender, **more)
+
+
+def from_manager(subtype: str, tx_id: str | None, payload: Any, at: float, target: Target = Target.SYSTEM) -> Fact:
+    return of_chain(Event.CONTROL, subtype, target, tx_id, payload, at, sender=MANAGER_SENDER)
 
 
 def switched(to: str | None, state_active: str | None, reason: str, trigger: str, at: float, **more: Any) -> Fact:

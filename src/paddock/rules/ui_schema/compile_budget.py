@@ -56,12 +56,7 @@ class CompileBudget:
         self.actions: dict[str, dict[str, Any]] = {}
         self._chars = limits.all_chars
         self._text_chars = limits.text_chars
-        self._left = {
-            "nodes": limits.nodes,
-            "buttons": limits.buttons,
-            "inputs": limits.inputs,
-            "images": limits.images,
-        }
+        self._left = {what: getattr(limits, what) for what in ("nodes", "buttons", "inputs", "images")}
 
     def note(self, text: str) -> None:
         if len(self.notes) < MAX_NOTES:

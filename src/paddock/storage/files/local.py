@@ -23,7 +23,7 @@ import anyio.to_thread
 
 from paddock.ports.artifacts import Blob
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-from paddock.storage.files.lock import make_directory
+from paddock.storage.files.lock import make_directory, synced
 
 
 class Hash(Protocol):
@@ -113,9 +113,9 @@ class FileBlobs:
             return
         if not path.parent.exists():
             make_directory(path.parent)
-            _sync_directory(self._directory)
+            synced(self._directory)
         beside.replace(path)
-        _sync_directory(path.parent)
+        synced(path.parent)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class FileBlobs:
 
     async def older_than(self, seconds: float) -> AsyncIterator[Sequence[str]]:
         names = self._names(time.time() - seconds)
-        while group := await _on_a_thread(_take, names):
+        while group := await _on_a_thread(lambda: list(islice(names, WALK_GROUP))):
             yield group
             await asyncio.sleep(0)
 
@@ -195,15 +195,3 @@ def _append(file: BinaryIO, piece: bytes, digest: Hash) -> None:
 def _sync(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    number = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
-def _take(names: Iterator[str]) -> list[str]:
-    return list(islice(names, WALK_GROUP))

@@ -38,9 +38,6 @@ NO_BATCH = -1
 """The place of rows that belong to no batch: they always pass."""
 
 
-# --- rows on their way in --------------------------------------------------------------------------------------------
-
-
 class RowType:
     """A composite type of the database: rows of one sort travel as one value, an array of it. That costs the host half
     of what an array for each column does, and the database less as well (docs/decisions/0182).
@@ -221,9 +218,6 @@ _FENCES = {
     ADVANCING: (_ADVANCED, "select b, session_no from advanced"),
     OPENING: (_OPENED, "select b, session_no from opened join opening using (session_id)"),
 }
-
-
-# --- the group -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, eq=False)

@@ -145,9 +145,6 @@ def _stretch(session_no: int, number: int) -> str:
     return f"/{session_no}/{number}"
 
 
-# --- words -----------------------------------------------------------------------------------------------------------
-
-
 def _beginning(token: str) -> str | None:
     """The mark of how a token begins: a single character of a script without spaces is asked for by it."""
     return None if token.isascii() else f"^{token[0]}"  # no token has such a sign
@@ -239,7 +236,6 @@ class PostgresWords:
     def find(
         self, kb_no: int, terms: Sequence[Phrase], limit: int, only: ChunkFilter
     ) -> Work[Sequence[tuple[int, float]]]:
-        """The best chunks of documents that count."""
         passing = None if only == ChunkFilter() else (yield from _passing(kb_no, only))
         [(chunks, tokens)] = yield ask(_SIZE, kb_no=kb_no)
         queries = [_lexeme(entry) for term in terms for entry in entries_for(term)]
@@ -250,14 +246,8 @@ class PostgresWords:
 
 
 def _passing(kb_no: int, only: ChunkFilter) -> Work[Sequence[int]]:
-    names = {
-        name: None if some is None else sorted(some)
-        for name, some in (
-            ("document_ids", only.document_ids),
-            ("names", only.names),
-            ("media_types", only.media_types),
-        )
-    }
+    asked = {name: getattr(only, name) for name in ("document_ids", "names", "media_types")}
+    names = {name: None if some is None else sorted(some) for name, some in asked.items()}
     documents = [(number, DocumentRow(*row)) for number, *row in (yield ask(_PASSING, kb_no=kb_no, **names))]
     return [
         number

@@ -117,9 +117,6 @@ def _open(batch: Batch, row: SessionRow, items: int) -> Values:
     return *who, *place, batch.after.seq if batch.snapshot else 0, batch.snapshot
 
 
-# --- one transaction for a group --------------------------------------------------------------------------------------
-
-
 GUILTY = (HostError, apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, ValueError, TypeError, OverflowError)
 """Errors that one work brings on itself; anything else is the disk's and fails the whole group."""
 _COMPACT = f"""

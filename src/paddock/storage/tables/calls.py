@@ -127,9 +127,6 @@ select {columns} from tool_calls /*sqlite indexed by tool_calls_open*/ where sta
         return await self.engine.all(query, **asked, subthread_id=view.subthread_id)
 
 
-# ruff: noqa: S608 - the column lists are our own, values are always bound
-
-
 # --- approvals: what was asked for, and the steps since, each written once by whoever comes first ---------------------
 
 ASKED = Table("approvals", ApprovalRow, first=True)

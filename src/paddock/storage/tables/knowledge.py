@@ -24,6 +24,7 @@ from paddock.storage.tables.statements import (
     Work,
     ask,
     columns_of,
+    just,
     long,
     many,
     one,
@@ -219,8 +220,8 @@ select {{columns}} from knowledge_documents
         size = self._words.SOURCE_PART_BYTES
         for part, at in enumerate(range(0, len(source), size)):
             piece = {"job_id": job.job_id, "part": part, "bytes": source[at : at + size]}
-            await self.engine.do(partial(_one, Ask(_ADD_SOURCE, piece)))
-        await self.engine.do(partial(_one, ask(_ADD_JOB, **asdict(job), workspace=job.workspace_id)), [audit])
+            await self.engine.do(partial(just, Ask(_ADD_SOURCE, piece)))
+        await self.engine.do(partial(just, ask(_ADD_JOB, **asdict(job), workspace=job.workspace_id)), [audit])
 
     job = one(
         JobRow,
@@ -297,10 +298,6 @@ select {columns} from knowledge_jobs
         return await self.engine.long(Query(_found, _CHUNKS), **asked)
 
     _kb_no = one(value, f"select kb_no {_OF_BASE}")
-
-
-def _one(asked: Ask) -> Work[None]:
-    yield asked
 
 
 def _set_job(job: JobRow) -> Work[None]:

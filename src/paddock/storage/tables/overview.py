@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from paddock.rules.log.forgetting import first_id_after
 from paddock.rules.people import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
 from paddock.rules.rows.rows import AuditRow, RunRow
@@ -71,7 +73,7 @@ class OverviewReads(HasEngine):
             }
         )
         found = Query(RunRow, f"select {{columns}} from runs where {where} order by run_id desc limit :limit")
-        return await self.engine.long(found, **_fields(query))
+        return await self.engine.long(found, **asdict(query))
 
     async def audit_where(self, query: AuditQuery) -> Sequence[AuditEntry]:
         whose = "workspace_id in (:workspace_id, '')" if query.of_hosts else "workspace_id = :workspace_id"
@@ -90,7 +92,7 @@ class OverviewReads(HasEngine):
             }
         )
         sql = f"select audit_no, {AUDIT.columns} from audit where {where} order by audit_no desc limit :limit"
-        asked = {**_fields(query), "action": query.action and query.action.removesuffix("*")}
+        asked = {**asdict(query), "action": query.action and query.action.removesuffix("*")}
         return await self.engine.long(Query(_entry, sql), **asked)
 
     async def usage_lines(
@@ -121,7 +123,3 @@ select user_id, count(*), coalesce(sum(total_tokens), 0)::bigint, {COST}, {UNPRI
         asked = {"workspace_id": workspace_id, "user_id": user_id, "since": since}
         query = Query(Pace, _PACES.format(start=start, where=where))
         return await self.engine.long(query, **asked, first=first_id_after(since - CLOCKS_APART))
-
-
-def _fields(query: RunsQuery | AuditQuery) -> dict[str, Any]:
-    return {name: getattr(query, name) for name in query.__struct_fields__}

@@ -15,7 +15,6 @@ from paddock.storage.tables.statements import Work, ask
 
 
 def shipped_migrations(dialect: str) -> Sequence[Migration]:
-    """All steps of one dialect, in order."""
     folder = resources.files("paddock.storage").joinpath("sql", dialect)
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [_read(name, folder.joinpath(name).read_text(encoding="utf-8")) for name in names]
