@@ -29,6 +29,7 @@ from paddock.host.calls.events import Events
 from paddock.host.calls.knowledge import DocumentOriginals, Embeddings
 from paddock.host.calls.metering import Metering
 from paddock.host.calls.models import ModelCalls
+from paddock.host.calls.settling import Settling
 from paddock.host.calls.tools import ToolCalls
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.outage import Outage
@@ -144,6 +145,7 @@ class Resources:
     tools: ToolCatalog
     tool_calls: ToolCalls
     model_calls: ModelCalls
+    settling: Settling
     of_workspaces: WorkspaceResources
     outside: Outside
 
@@ -169,6 +171,7 @@ def gather_resources(ground: Foundation, url: str) -> Resources:
         tools=tools,
         tool_calls=tool_calls_of(settings, tools, artifacts, store, ground.outcomes, clock, live.goes_on),
         model_calls=ModelCalls(beside.models, metering),
+        settling=Settling(store, clock),
         of_workspaces=WorkspaceResources(
             models=beside.models,
             tools=tools,

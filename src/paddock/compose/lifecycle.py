@@ -8,7 +8,7 @@ import structlog
 from paddock.compose.ground import Tasks
 from paddock.host.agents.agents import Agents
 from paddock.host.audit import Audit
-from paddock.host.calls.tools import ToolCalls
+from paddock.host.calls.settling import Settling
 from paddock.host.cluster.peers import Peers
 from paddock.host.people.approvals import Approvals
 from paddock.host.people.principals import HOME
@@ -39,13 +39,13 @@ class Recovery:
         self,
         *,
         sessions: Sessions,
-        tool_calls: ToolCalls,
+        settling: Settling,
         approvals: Approvals,
         peers: Peers | None,
         tasks: Tasks,
     ) -> None:
         self._sessions = sessions
-        self._tool_calls = tool_calls
+        self._settling = settling
         self._approvals = approvals
         self._peers = peers
         self._tasks = tasks
@@ -57,14 +57,14 @@ class Recovery:
             log.info(text, action="house.recover", sessions=interrupted)
 
     async def settle_calls(self) -> None:
-        """Settle calls of tools and actions on platforms that were under way when the host ended.
+        """Settle calls of tools and models and actions on platforms that were under way when the host ended.
 
         With several hosts one of them does it now and then.
         """
         if self._peers is None:
-            await self._tool_calls.settle()
+            await self._settling.settle()
             await self._approvals.recover()
-            self._tasks.spawn(self._tool_calls.keep_settling())
+            self._tasks.spawn(self._settling.keep_settling())
 
     async def _recover(self) -> int:
         if self._peers is None:
