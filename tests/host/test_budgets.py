@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from contracts.test_calls import ended_in
 from grants import a_grant
 from host.test_models import ALL, SlowModel, asking
 from paddock.host.calls.knowledge import Embeddings
@@ -57,7 +58,7 @@ class Room:
             fallbacks={"falls back": ["demo"]},
             clock=time.time,
         )
-        metering = Metering(catalog, note=self.rows.append, clock=lambda: self.now, budgets=budgets)
+        metering = Metering(catalog, note=ended_in(self.rows), clock=lambda: self.now, budgets=budgets)
         self.calls = ModelCalls(catalog, metering)
         self.embed = Embeddings(catalog, metering)
 

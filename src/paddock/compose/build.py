@@ -58,7 +58,7 @@ def _steps(rooms: Rooms) -> Steps:
     store, blobs = ground.store, ground.blobs
     recovery = Recovery(
         sessions=talks.sessions,
-        tool_calls=granted.tool_calls,
+        settling=granted.settling,
         approvals=granted.outside.approvals,
         peers=upkeep.peers,
         tasks=ground.tasks,

@@ -19,6 +19,7 @@ from paddock.host.calls.events import Events
 from paddock.host.calls.knowledge import DocumentOriginals, Embeddings
 from paddock.host.calls.metering import Metering
 from paddock.host.calls.models import ModelCalls
+from paddock.host.calls.settling import Settling
 from paddock.host.calls.tool_files import ToolFiles
 from paddock.host.calls.tools import ToolCalls
 from paddock.host.conversations.attachments import UserAttachments
@@ -136,6 +137,7 @@ class Resources:
     tools: ToolCatalog
     tool_calls: ToolCalls
     model_calls: ModelCalls
+    settling: Settling
     of_workspaces: WorkspaceResources
     outside: parts.Outside
 
@@ -171,6 +173,7 @@ def gather_resources(ground: Foundation, url: str) -> Resources:
             goes_on=live.goes_on,
         ),
         model_calls=ModelCalls(beside.models, metering),
+        settling=Settling(store, clock),
         of_workspaces=WorkspaceResources(
             models=beside.models,
             tools=tools,

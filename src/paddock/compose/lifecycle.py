@@ -9,7 +9,7 @@ import structlog
 from paddock.compose.ground import Tasks
 from paddock.host.agents.agents import Agents
 from paddock.host.audit import Audit
-from paddock.host.calls.tools import ToolCalls
+from paddock.host.calls.settling import Settling
 from paddock.host.cluster.peers import Peers
 from paddock.host.people.approvals import Approvals
 from paddock.host.people.principals import HOME
@@ -38,7 +38,7 @@ class Recovery:
     """Ends runs and calls that have no host any more."""
 
     sessions: Sessions
-    tool_calls: ToolCalls
+    settling: Settling
     approvals: Approvals
     peers: Peers | None
     tasks: Tasks
@@ -50,14 +50,14 @@ class Recovery:
             log.info(text, action="house.recover", sessions=interrupted)
 
     async def settle_calls(self) -> None:
-        """Settle calls of tools and actions on platforms that were under way when the host ended.
+        """Settle calls of tools and models and actions on platforms that were under way when the host ended.
 
         With several hosts one of them does it now and then.
         """
         if self.peers is None:
-            await self.tool_calls.settle()
+            await self.settling.settle()
             await self.approvals.recover()
-            self.tasks.spawn(self.tool_calls.keep_settling())
+            self.tasks.spawn(self.settling.keep_settling())
 
     async def _recover(self) -> int:
         if self.peers is None:

@@ -121,7 +121,7 @@ def _followers(
         ],
         hosts_changed=[*warnings_of(settings, members), machinery.gateway.attached.tell_peers],
         chores=[
-            Chore(partial(granted.tool_calls.settle, alone=False)),
+            Chore(partial(granted.settling.settle, alone=False)),
             Chore(partial(approvals.recover, alone=False), every=PERFORM_SECONDS / 3),
         ],
     )

@@ -1,5 +1,8 @@
 """Metering of models: checks budgets before a call and records usage after it, however it ends.
 
+A call of a run that is not answered at once is recorded while it is under way, without being waited for: if the host
+dies, the record says that it was made (`settling.py` ends it). A quick one costs no commit of its own.
+
 Usage reported by the provider is recorded as it is. Where it reports none (the stream was stopped early, a try was
 lost before another one, or the server does not count) usage is estimated, and the record is marked so.
 
@@ -7,6 +10,7 @@ Budgets rest on the stored usage. Calls of this host count at once, those of oth
 call costs nothing until it ends, so running calls together can pass a budget.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -19,6 +23,8 @@ from paddock.rules.people import Budget, Exceeded, Payer, about_tokens_in, cost_
 from paddock.rules.rows.calls import ModelUsageRow
 
 BELIEVED_SECONDS = 30.0
+UNDER_WAY_SECONDS = 0.05
+"""A call that takes longer is on record while it is under way."""
 MAX_ACCOUNTS = 10_000
 Who = tuple[str, str | None]
 """A workspace and a user of it; None as the user stands for the whole workspace."""
@@ -108,13 +114,13 @@ def _refusal(exceeded: Exceeded, now: float) -> HostError:
     return HostError(ErrorCode.RATE_LIMITED, text, details={"retry_after": float(wait), "budget": True})
 
 
-CANCELLED, OK = "cancelled", "ok"
+STARTED, CANCELLED, OK = "started", "cancelled", "ok"
 EMBED = "embed"
 NOT_COUNTED = Usage()
 
 
 class Meter:
-    """Usage of one model call, recorded once when it ends."""
+    """Usage of one model call, and its row: while it is under way, and when it has ended."""
 
     def __init__(self, payer: Payer, info: ModelInfo, operation: str, clock: Callable[[], float]) -> None:
         self._payer = payer
@@ -122,6 +128,7 @@ class Meter:
         self._operation = operation
         self._clock = clock
         self._began = clock()
+        self._call_id = new_id()
         self._output: list[str] = []
         self._unheard: list[str] = []
         self._lost = 0
@@ -148,12 +155,21 @@ class Meter:
         self._lost += 1
         self._unheard += unheard
 
+    def begun(self) -> ModelUsageRow:
+        """The row of a call that is under way, with an estimate of what was asked."""
+        asked = self.prompt_tokens()
+        return self._row(STARTED, Usage(asked, 0, asked), estimated=True, ended_at=self._began)
+
     def row(self) -> ModelUsageRow:
-        by, uncounted = self._payer, self._uncounted
+        uncounted = self._uncounted
         estimated = uncounted > 0
         used = self._estimate(uncounted) if estimated else self.usage or NOT_COUNTED
+        return self._row(self.result, used, estimated=estimated, ended_at=self._clock())
+
+    def _row(self, result: str, used: Usage, *, estimated: bool, ended_at: float) -> ModelUsageRow:
+        by = self._payer
         return ModelUsageRow(
-            call_id=new_id(),
+            call_id=self._call_id,
             run_id=by.run_id,
             session_id=by.session_id,
             workspace_id=by.workspace_id,
@@ -162,13 +178,13 @@ class Meter:
             model_id=self._info.model_id,
             answered_by=self.answered_by or self._info.model_id,
             operation=self._operation,
-            result=self.result,
+            result=result,
             prompt_tokens=used.prompt_tokens,
             completion_tokens=used.completion_tokens,
             total_tokens=used.total_tokens,
             cost=self._cost(used),
             started_at=self._began,
-            ended_at=self._clock(),
+            ended_at=ended_at,
             estimated=estimated,
         )
 
@@ -234,6 +250,7 @@ class Metering:
     @contextmanager
     def _noted(self, payer: Payer, info: ModelInfo, operation: str) -> Generator[Meter]:
         meter = Meter(payer, info, operation, self._clock)
+        begun = self._soon_begun(meter) if payer.run_id else None
         try:
             yield meter
             meter.result = OK
@@ -244,7 +261,13 @@ class Metering:
             meter.result = str(ErrorCode.RUNTIME_ERROR)
             raise
         finally:
+            if begun is not None:
+                begun.cancel()
             self._end(meter.row())
+
+    def _soon_begun(self, meter: Meter) -> asyncio.TimerHandle:
+        note = self._note
+        return asyncio.get_running_loop().call_later(UNDER_WAY_SECONDS, lambda: note(meter.begun()))
 
     def _end(self, row: ModelUsageRow) -> None:
         self._note(row)

@@ -1,19 +1,18 @@
 """Tools called on behalf of a run: `tools.get_detail`, `tools.call`. Nothing is called before it is on record.
 
 The intent is committed before the call, its outcome after. When the store is away by then, the caller waits for it, or
-is told that the outcome is unknown; the outcome is written when the store is back. Calls that a dead host leaves behind
-are found at the next start, or by another host, and recorded as unknown. No call is ever made twice.
+is told that the outcome is unknown; the outcome is written when the store is back. What a dead host leaves behind is
+settled (`settling.py`). No call is ever made twice.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
 from typing import Any, Protocol
 
 import anyio
 import msgspec
-import structlog
 
+from paddock.host.calls.settling import SETTLE_SECONDS
 from paddock.host.calls.work import CallHandler
 from paddock.host.ids import new_id
 from paddock.host.runs.outcomes import WAIT_SECONDS, Outcomes
@@ -33,16 +32,9 @@ from paddock.rules.values import replace
 from paddock_sdk.protocol.artifacts import ArtifactRef
 from paddock_sdk.protocol.host_calls import ToolDetail, ToolsCallParams, ToolsCallResult, ToolsGetDetailParams
 
-log = structlog.get_logger("paddock.tools")
-
 MAX_INLINE_BYTES = 64 * 1024
 """Bytes of a result on a host without artifacts; with them a larger result becomes an artifact."""
 MAX_RESULT_BYTES = 64 * 1024 * 1024
-SETTLE_SECONDS = 5.0
-"""Seconds that a cancelled call waits until its end is recorded."""
-GRACE_SECONDS = SETTLE_SECONDS + 1.0
-"""Seconds after the end of a run until the outcome of its open calls is recorded as unknown."""
-SETTLE_EVERY_SECONDS = 2.0
 REFUSED = "this run may not do that"
 CALL_STATUSES: Mapping[tuple[bool, bool], str] = {
     (False, False): "completed",
@@ -116,33 +108,11 @@ class ToolCalls:
             shown, row = await self._outcome(grant, intent, answer)
         except BaseException:  # the run is over or the host failed: the call was made and its outcome is lost
             with anyio.CancelScope(shield=True):
-                await self._record(_unknown(intent, self._clock()), seconds=SETTLE_SECONDS)
+                await self._record(replace(intent, status="unknown", ended_at=self._clock()), seconds=SETTLE_SECONDS)
             raise
         if not await self._record(row):
             raise outcome_unknown(f"{row.tool_name} was called, and the host's store was away when it had ended")
         return shown
-
-    async def settle(self, *, alone: bool = True) -> int:
-        """Record calls without an outcome whose run is over as unknown: their host is gone.
-
-        When not `alone`, a host may just have ended the run and be about to write the outcome.
-        """
-        now = self._clock()
-        found = await self._records.unanswered_tool_calls(over_since=inf if alone else now - GRACE_SECONDS)
-        for row in found:
-            await self._records.write([_unknown(row, now), _unknown_audit(row, now)])
-        if found:
-            log.warning("tool calls whose run is over have no outcome", action="tools.settle", calls=len(found))
-        return len(found)
-
-    async def keep_settling(self) -> None:
-        """Settle calls again and again for as long as the host runs, where no other host does it."""
-        while True:
-            await asyncio.sleep(SETTLE_EVERY_SECONDS)
-            try:
-                await self.settle(alone=False)
-            except StorageUnavailableError as error:
-                log.info("calls without an outcome are looked for later", action="tools.settle", reason=str(error))
 
     # --- within ------------------------------------------------------------------------------------------------------
 
@@ -264,25 +234,6 @@ def _use(grant: Grant, asked: ToolsCallParams, call_id: str) -> ToolUse:
         session_id=at.session_id,
         run_id=at.run_id,
         deadline_at=grant.deadline_at,
-    )
-
-
-def _unknown(row: ToolCallRow, now: float) -> ToolCallRow:
-    return replace(row, status="unknown", ended_at=now)
-
-
-def _unknown_audit(row: ToolCallRow, now: float) -> AuditRow:
-    return AuditRow(
-        time=now,
-        workspace_id=row.workspace_id,
-        actor="host",
-        action="tools.call",
-        resource=row.tool_name,
-        scope="",
-        result="unknown",
-        reason=f"call {row.call_id} was made and its outcome was never learned; it is not made again",
-        run_id=row.run_id,
-        session_id=row.session_id,
     )
 
 

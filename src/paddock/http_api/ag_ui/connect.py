@@ -149,6 +149,7 @@ def _tool_call(row: TranscriptRow, about: Json) -> Json:
     return {
         "id": call_id,
         "role": "assistant",
+        **({"content": ERASED_WORDS} if is_erased(row) else {}),
         "toolCalls": [{"id": call_id, "type": "function", "function": function}],
     }
 

@@ -33,7 +33,26 @@ TOOL_CALLS = Table(
     looked_up=LookedUp("after_seq", "(select head_seq from sessions s where s.session_id = {})", "session_id"),
     merged=_called_again,
 )
-USAGE = Table("model_usage", ModelUsageRow, first=True)
+
+
+def _used_again(known: ModelUsageRow, row: ModelUsageRow) -> ModelUsageRow:
+    """Merge two writes of one call, in whatever order they come: what is known of its end stays known."""
+    return known if row.result in UNENDED and known.result != "started" else row
+
+
+UNENDED = ("started", "unknown")
+USAGE = Table(
+    "model_usage",
+    ModelUsageRow,
+    key=("call_id",),
+    again=(
+        *("answered_by", "result", "prompt_tokens", "completion_tokens", "total_tokens", "cost", "ended_at"),
+        "estimated",
+    ),
+    only_where=f"model_usage.result = 'started' or excluded.result not in {UNENDED}",
+    merged=_used_again,
+)
+ENDED = "result <> 'started'"
 
 UNPRICED = "count(*) filter (where cost is null and total_tokens is not null)"
 """Calls that cost nobody knows how much. One that was never heard has no tokens, and cost nothing."""
@@ -41,7 +60,7 @@ TOKENS = ", ".join(
     f"coalesce(sum({name}), 0)::bigint" for name in ("prompt_tokens", "completion_tokens", "total_tokens")
 )
 COST = "coalesce(sum(cost), 0.0)::double precision"
-_SPENT = f"select count(*), {TOKENS}, {COST}, {UNPRICED} from model_usage where started_at >= :since"
+_SPENT = f"select count(*), {TOKENS}, {COST}, {UNPRICED} from model_usage where started_at >= :since and {ENDED}"
 SPENT_ON = Query(
     several,
     f"""
@@ -82,6 +101,15 @@ select {columns} from tool_calls /*sqlite indexed by tool_calls_open*/ where sta
   select 1 from runs
    where runs.run_id = tool_calls.run_id and (runs.status in ('queued', 'running') or runs.ended_at > :over_since))
  order by call_no limit :limit""",
+        limit=1000,
+    )
+    unanswered_model_calls = many(
+        ModelUsageRow,
+        """
+select {columns} from model_usage /*sqlite indexed by model_usage_open*/ where result = 'started' and not exists (
+  select 1 from runs
+   where runs.run_id = model_usage.run_id and (runs.status in ('queued', 'running') or runs.ended_at > :over_since))
+ order by usage_no limit :limit""",
         limit=1000,
     )
     model_usage = many(

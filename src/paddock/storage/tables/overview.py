@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from paddock.rules.log.forgetting import first_id_after
 from paddock.rules.people import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
 from paddock.rules.rows.rows import AuditRow, RunRow
-from paddock.storage.tables.calls import COST, TOKENS, UNPRICED
+from paddock.storage.tables.calls import COST, ENDED, TOKENS, UNPRICED
 from paddock.storage.tables.conversations import NUMBER
 from paddock.storage.tables.statements import HasEngine, Query, long
 from paddock.storage.tables.table import Table
@@ -23,7 +23,7 @@ _USAGE = Query(
     UsageLine,
     f"""
 select floor(started_at / :every) * :every, agent_id, model_id, count(*), {TOKENS}, {COST}, {UNPRICED}
-  from model_usage where workspace_id = :workspace_id and started_at >= :since
+  from model_usage where workspace_id = :workspace_id and started_at >= :since and {ENDED}
    and (:user_id::text is null or user_id = :user_id)
  group by 1, 2, 3 order by 1, 2, 3""",
 )
@@ -105,7 +105,7 @@ class OverviewReads(HasEngine):
         Spender,
         f"""
 select user_id, count(*), coalesce(sum(total_tokens), 0)::bigint, {COST}, {UNPRICED}
-  from model_usage where workspace_id = :workspace_id and started_at >= :since
+  from model_usage where workspace_id = :workspace_id and started_at >= :since and {ENDED}
  group by 1 order by 4 desc, 3 desc, 1 limit :limit""",
     )
 
