@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import anyio
 from starlette.requests import Request
 
 from paddock.host.people.principals import Principal
@@ -21,9 +22,11 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.deliveries import DeliveryRow
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.run.input import MAX_BODY_BYTES
-from paddock.rules.run.request_bodies import InvalidInputError, decode_object
+from paddock.rules.run.request_bodies import InvalidInputError, decode_object, holds_more_values
 
 EVENTS = "/api/v1/events"
+MAX_VALUES = MAX_BODY_BYTES // 2
+"""More values cannot be in an event that has its size."""
 TOO_LARGE = f"an event has at most {MAX_BODY_BYTES} bytes besides its files"
 BODY_BYTES = 8 * 1024 * 1024
 LARGE_AT_ONCE = 4
@@ -95,6 +98,8 @@ class EventsDoor(Operations):
         platform = self._named(request, query)
         body = await self._body(request)
         self._check_signature(platform, request, body)
+        if len(body) > MAX_BODY_BYTES and await anyio.to_thread.run_sync(holds_more_values, body, MAX_VALUES):
+            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, TOO_LARGE)
         try:
             given = decode_object(body, "the event")
         except InvalidInputError as error:
