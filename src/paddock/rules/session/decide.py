@@ -35,9 +35,9 @@ from paddock.rules.session.messages import (
 )
 from paddock.rules.session.state import SessionState
 
-__all__ = ["Decision", "Note", "decide", "step"]
+__all__ = ["HANDLERS", "Decision", "Note", "decide", "step"]
 
-_HANDLERS: Mapping[type[Any], Callable[[SessionState, Any], Decision]] = {
+HANDLERS: Mapping[type[Any], Callable[[SessionState, Any], Decision]] = {
     UserInput: turns.take_input,
     InputAcknowledged: turns.acknowledge_input,
     AckTimedOut: turns.ack_timed_out,
@@ -63,7 +63,7 @@ _HANDLERS: Mapping[type[Any], Callable[[SessionState, Any], Decision]] = {
 
 
 def decide(state: SessionState, message: Message) -> Decision:
-    return _HANDLERS[type(message)](state, message)
+    return HANDLERS[type(message)](state, message)
 
 
 def step(state: SessionState, message: Message) -> tuple[SessionState, Decision]:
