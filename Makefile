@@ -109,8 +109,8 @@ fix: .venv/.installed-dev  ## tidy
 types: .venv/.installed-dev  ## write the clients' types anew from the API's document: the console's and the Python client's
 	@cd tests && ../$(BIN)/python -m api_types
 
-conformance: .venv/.installed-dev  ## write docs/spec/conformance.md anew from the specs and the tests
-	@cd tests && ../$(BIN)/python -m conformance
+conformance: .venv/.installed-dev  ## write docs/spec/conformance.md anew from the specs and the tests, and the matrix of gate.md from its table
+	@cd tests && ../$(BIN)/python -m gate.matrix && ../$(BIN)/python -m conformance
 
 walk: .venv/.installed-dev  ## send one AG-UI message through a real host and print the functions it crosses, in order
 	@$(BIN)/python tests/walked.py

@@ -1,5 +1,6 @@
 """Builds the gate, the runners behind it, and the runs. Follows the foundation and the resources."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from paddock.host.calls.observed_calls import ObservedCalls
 from paddock.host.calls.state import RunnerState
 from paddock.host.calls.steering import Steering
 from paddock.host.calls.storage_areas import StorageAreas
+from paddock.host.calls.work import CallHandler
 from paddock.host.cluster.attaching import addresses_of
 from paddock.host.runs.authority import Authority, Granting
 from paddock.host.runs.briefing import Briefing
@@ -111,9 +113,10 @@ def _runs(
     )
 
 
-def _gate(ground: Foundation, granted: Resources) -> HostCalls:
+def work_of_calls(ground: Foundation, granted: Resources) -> Mapping[str, CallHandler]:
+    """The work of every host call, by its name."""
     settings, store, live = ground.settings, ground.store, ground.present.runs
-    work = {
+    return {
         **History(store).work,
         **RunnerState(store).work,
         **granted.model_calls.work,
@@ -125,14 +128,17 @@ def _gate(ground: Foundation, granted: Resources) -> HostCalls:
         **StorageAreas(store, ground.blobs, area_bytes=settings.storage_area_mib * parts.MIB).work,
         **Steering(store, live).work,
     }
+
+
+def _gate(ground: Foundation, granted: Resources) -> HostCalls:
     return HostCalls(
-        work=work,
-        live=live,
+        work=work_of_calls(ground, granted),
+        live=ground.present.runs,
         outage=ground.present.outage,
-        records=store,
+        records=ground.store,
         audit=ground.audit,
         clock=ground.clock,
-        rates=Rates.of_a_run(settings.host_call_rate),
+        rates=Rates.of_a_run(ground.settings.host_call_rate),
     )
 
 

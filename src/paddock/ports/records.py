@@ -68,7 +68,7 @@ class CallRecords(Rows, Protocol):
         ...
 
     async def unanswered_model_calls(self, *, over_since: float, limit: int = 1000) -> Sequence[ModelUsageRow]:
-        """The same of calls of models."""
+        """Calls of models that are in doubt the same way."""
         ...
 
     async def spent(

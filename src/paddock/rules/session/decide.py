@@ -12,9 +12,9 @@ from paddock.rules.session.evolve import evolve
 from paddock.rules.session.messages import Message
 from paddock.rules.session.state import SessionState
 
-__all__ = ["Decision", "Note", "decide", "step"]
+__all__ = ["HANDLERS", "Decision", "Note", "decide", "step"]
 
-_HANDLERS: Mapping[type[Any], Callable[[SessionState, Any], Decision]] = {
+HANDLERS: Mapping[type[Any], Callable[[SessionState, Any], Decision]] = {
     messages.UserInput: turns.take_input,
     messages.InputAcknowledged: turns.acknowledge_input,
     messages.AckTimedOut: turns.ack_timed_out,
@@ -40,7 +40,7 @@ _HANDLERS: Mapping[type[Any], Callable[[SessionState, Any], Decision]] = {
 
 
 def decide(state: SessionState, message: Message) -> Decision:
-    return _HANDLERS[type(message)](state, message)
+    return HANDLERS[type(message)](state, message)
 
 
 def step(state: SessionState, message: Message) -> tuple[SessionState, Decision]:
