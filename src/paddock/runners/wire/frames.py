@@ -59,10 +59,6 @@ class BadFrameError(Exception):
         self.answer_to = answer_to
 
 
-class TooManyValuesError(ValueError):
-    """The line is JSON, and more of it than is taken at once."""
-
-
 MAX_ID_CHARS = 128
 SCANNED_BYTES = 65_536
 """How much of a broken line is looked through for its id and its method. A line this short is not counted."""
@@ -85,7 +81,7 @@ _HALF = re.compile(
 def decode(line: bytes) -> Result | Frame:
     """Read one line. Raises BadFrameError for whatever is no frame, however odd."""
     if len(line) > SCANNED_BYTES and holds_more_values(line, MAX_VALUES):
-        raise _broken(line, TooManyValuesError(f"a line may hold at most {MAX_VALUES} values; send less at once"))
+        raise _broken(line, ValueError(f"a line may hold at most {MAX_VALUES} values; send less at once"))
     if line.startswith(_RESULT_START):
         try:
             return _result(line).params
@@ -124,7 +120,7 @@ def _broken(line: bytes, problem: Exception) -> BadFrameError:
         return BadFrameError(text, owner[1].decode("utf-8", "replace") if owner else None)
     if b'"method"' not in fields and type(number) is int:
         return BadFrameError(text, answer_to=number)
-    unreadable = Unreadable(text, is_json=isinstance(problem, msgspec.ValidationError | TooManyValuesError))
+    unreadable = Unreadable(text, is_json=isinstance(problem, msgspec.ValidationError))
     named = method if isinstance(method, str) else ""
     return BadFrameError(text, call=Frame(id=number if is_id(number) else None, method=named, params=unreadable))
 
