@@ -74,7 +74,7 @@ class Place:
             answering=Answering(link, {}),
             note=self.audit.append,
             clock=lambda: 1.0,
-            followers=followers,
+            followers=followers or Followers(),
         )
 
     async def beats(self, boot_of: str) -> float:

@@ -12,7 +12,8 @@ import structlog
 from paddock.ports import Caller
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.runners.wire import calls
-from paddock.runners.wire.connection import RunnerConnection, RunnerPeer, WireLimits
+from paddock.runners.wire.calls import WireLimits
+from paddock.runners.wire.connection import RunnerConnection, RunnerPeer
 from runners.house import News, eventually
 
 pytestmark = pytest.mark.anyio

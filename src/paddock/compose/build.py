@@ -81,6 +81,7 @@ def _working(rooms: Rooms) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
     granted, talks, upkeep = rooms.granted, rooms.talks, rooms.upkeep
     warm_up = WarmUp(rooms.machinery.agents, rooms.machinery.runs)
     servers, spawn = granted.beside.servers, rooms.ground.tasks.spawn
+    watched = (upkeep.agents_watch, upkeep.plugins_watch)
 
     async def start_servers() -> None:
         servers.start(spawn)
@@ -96,12 +97,7 @@ def _working(rooms: Rooms) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         granted.outside.deliveries.run,
         upkeep.sweeper.keep_sweeping,
         partial(upkeep.retention.keep_sweeping, SystemRandom().random),
-        *(
-            [partial(warm_up.keep_looking, upkeep.agents_watch.reload_if_changed)]
-            if upkeep.agents_watch is not None
-            else []
-        ),
-        partial(warm_up.keep_looking, upkeep.plugins_watch.reload_if_changed),
+        *(partial(warm_up.keep_looking, one.reload_if_changed) for one in watched if one is not None),
         *([upkeep.shared_plugins.run] if upkeep.shared_plugins is not None else []),
     ]
 

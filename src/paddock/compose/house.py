@@ -44,9 +44,6 @@ class House:
     tasks: Tasks
     loop_watch: LoopWatch
 
-    def ready(self) -> tuple[bool, str]:
-        return self.readiness.now()
-
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         self.loop_watch.start()
@@ -55,9 +52,6 @@ class House:
                 yield
         finally:
             self.loop_watch.stop()
-
-    async def drain(self) -> None:
-        await self.ending.drain()
 
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[None]:

@@ -63,11 +63,11 @@ class Recovery:
         if self.peers is None:
             return await self.sessions.recover(RESTARTED, WHY[RESTARTED])
         await self.peers.start()
-        if self.peers.bus_is_away():
+        if self.peers.link.bus_is_away():
             text = "the bus does not answer, so what other hosts say comes late; `paddock doctor` asks for it"
             log.warning(text, action="house.bus")
         self.tasks.spawn(self.peers.keep_beating())
-        self.tasks.spawn(self.peers.keep_answering())
+        self.tasks.spawn(self.peers.answering.keep_answering())
         return await self.peers.take_over()
 
 
@@ -117,7 +117,7 @@ class Ending:
         """Accept nothing new. Where other hosts go on, let running turns finish for a while; new requests are sent
         there."""
         self.runs.live.admission.close()
-        if self.peers is None or not self.peers.others:
+        if self.peers is None or not self.peers.members.others:
             return
         loop = asyncio.get_running_loop()
         end = loop.time() + DRAIN_SECONDS
@@ -127,7 +127,7 @@ class Ending:
     async def end_runs(self) -> None:
         if not self.runs.live.admission.closed:
             await self.drain()
-        if self.peers is not None and self.peers.others:
+        if self.peers is not None and self.peers.members.others:
             await self._hand_over(self.peers)
         else:
             await self._end_all()
@@ -204,12 +204,11 @@ class Readiness:
             return False, "the store cannot write"
         if self.admission.full:
             return False, "full: as many runs as max_runs allows"
-        if self.peers is not None and not self.peers.held():
+        if self.peers is not None and not self.peers.members.held():
             return False, "the others may take this host for gone"
         return True, "; ".join(["ready", *self._remarks()])
 
     def _remarks(self) -> list[str]:
-        """List problems that do not keep the host from working, but need attention."""
         unable = self.health.unable(HOME)
         remarks = [f"{unable} of the agents cannot answer (GET /api/v1/agents says which)"] if unable else []
         if failing := self.gateway.failing():
@@ -218,6 +217,6 @@ class Readiness:
             remarks.append(
                 "the agents file cannot be used, so the agents stay as they were (GET /api/v1/agents says why)"
             )
-        if self.peers is not None and self.peers.bus_is_away():
+        if self.peers is not None and self.peers.link.bus_is_away():
             remarks.append("the bus is away: streams of other hosts are read from the store")
         return remarks

@@ -68,6 +68,10 @@ def cannot_be_stored(why: Exception) -> HostError:
     return HostError(ErrorCode.INVALID_ARGUMENT, text, for_operators=f"{text}: {type(why).__name__}")
 
 
+def invalid(sentence: str) -> HostError:
+    return HostError(ErrorCode.INVALID_ARGUMENT, sentence)
+
+
 def outcome_unknown(what: str, code: ErrorCode = ErrorCode.RUNTIME_ERROR) -> HostError:
     """Something was begun and nobody can say whether it was done. Trying again may do it twice."""
     text = f"{what}; whether it was done is not known: look before you ask for it again"

@@ -18,7 +18,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners.installed.manifests import check_manifests, lower, read_permissions
 from paddock.runners.processes.shared import ProcessServices
 from paddock.runners.wire.connection import LineTransport, RunnerConnection, RunnerPeer
-from paddock.runners.wire.errors import HandshakeError, PeerRefusedError
+from paddock.runners.wire.errors import PeerError
 from paddock_sdk.protocol.ids import PluginId, RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 
@@ -189,7 +189,7 @@ class AttachedRunner:
         except TimeoutError:
             self._refuse(f"it did not introduce itself within {self._services.times.start_seconds:g} seconds")
             return
-        except (HandshakeError, PeerRefusedError) as problem:
+        except PeerError as problem:
             if not self.connection.closed:
                 self._refuse(str(problem))
             return
@@ -256,7 +256,6 @@ class AttachedRunners:
         return runner
 
     def tell_peers(self) -> None:
-        """Other hosts came or went."""
         for runner in list(self._connected):
             runner.tell_peers()
 
@@ -274,7 +273,6 @@ class AttachedRunners:
         return (runner for runner in serving if workspace in (None, runner.ticket.workspace))
 
     def names(self, workspace: str) -> Mapping[str, str]:
-        """Short names of the runners that are attached for a workspace."""
         return {_short_name(runner_id): runner_id for runner in self.of(workspace) for runner_id in runner.manifests}
 
     def statuses(self, workspace: str | None) -> list[RunnerStatus]:

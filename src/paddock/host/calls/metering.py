@@ -13,7 +13,7 @@ call costs nothing until it ends, so running calls together can pass a budget.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from paddock.host.ids import new_id
 from paddock.ports import CallRecords
@@ -140,7 +140,6 @@ class Meter:
         self.result = CANCELLED
 
     def add(self, output: ModelPiece | ModelAnswer) -> None:
-        """Take in a piece of the answer, or the whole."""
         if output.usage is not None:
             self.usage = output.usage
         if output.content:
@@ -194,7 +193,6 @@ class Meter:
 
     @property
     def _uncounted(self) -> int:
-        """Number of questions that a model worked on and did not count."""
         if self._is_counted:
             return self._lost
         lost = self._lost + (self.result == OK)
@@ -214,19 +212,13 @@ class Meter:
         return cost_of(used.prompt_tokens, used.completion_tokens, prompt_price=prompt, completion_price=completion)
 
 
+@dataclass(eq=False)
 class Metering:
-    def __init__(
-        self,
-        models: Models,
-        *,
-        note: Callable[[ModelUsageRow], None],
-        clock: Callable[[], float],
-        budgets: Budgets | None = None,
-    ) -> None:
-        self._models = models
-        self._note = note
-        self._clock = clock
-        self._budgets = budgets
+    models: Models
+    _: KW_ONLY
+    note: Callable[[ModelUsageRow], None]
+    clock: Callable[[], float]
+    budgets: Budgets | None = None
 
     @asynccontextmanager
     async def around(self, payer: Payer, info: ModelInfo, operation: str) -> AsyncGenerator[Meter]:
@@ -238,18 +230,18 @@ class Metering:
     def answered(self, meter: Meter, payer: Payer, name: str) -> None:
         """Note that the model `name` answered in place of the one asked; its prices apply."""
         meter.answered_by = name
-        other = self._models.find(payer.workspace_id, name)
+        other = self.models.find(payer.workspace_id, name)
         meter.prices = other.prices if other else None
 
     def _allowed(self, payer: Payer, info: ModelInfo, operation: str) -> AbstractAsyncContextManager[None]:
-        if self._budgets is None:
+        if self.budgets is None:
             return nullcontext()
-        free = self._models.is_free(payer.workspace_id, info.model_id)
-        return self._budgets.one_call(payer, free=free, at_once=operation != EMBED)
+        free = self.models.is_free(payer.workspace_id, info.model_id)
+        return self.budgets.one_call(payer, free=free, at_once=operation != EMBED)
 
     @contextmanager
     def _noted(self, payer: Payer, info: ModelInfo, operation: str) -> Generator[Meter]:
-        meter = Meter(payer, info, operation, self._clock)
+        meter = Meter(payer, info, operation, self.clock)
         begun = self._soon_begun(meter) if payer.run_id else None
         try:
             yield meter
@@ -266,10 +258,10 @@ class Metering:
             self._end(meter.row())
 
     def _soon_begun(self, meter: Meter) -> asyncio.TimerHandle:
-        note = self._note
+        note = self.note
         return asyncio.get_running_loop().call_later(UNDER_WAY_SECONDS, lambda: note(meter.begun()))
 
     def _end(self, row: ModelUsageRow) -> None:
-        self._note(row)
-        if self._budgets is not None:
-            self._budgets.used(row)
+        self.note(row)
+        if self.budgets is not None:
+            self.budgets.used(row)

@@ -225,7 +225,6 @@ class LiveRun:
             self._post(ResultArrived(self.run_id, result, size))
 
     def _meta(self) -> Mapping[str, str]:
-        """Metadata that ties a document to this run."""
         _, trace_id = self.session.input_of(self.run_id)
         return {"requestId": self.run_id, "traceId": trace_id, "userId": self.grant.scope.user_id}
 

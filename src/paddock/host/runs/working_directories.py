@@ -79,8 +79,6 @@ class WorkingDirectories:
         if self._homes is not None:
             await asyncio.to_thread(self._homes.forget, conversation_key(workspace_id, session_id), _tell)
 
-    # --- within
-
     def _own(self, scope: RunScope) -> WorkingDirectory:
         names = [plain(scope.workspace_id), plain(scope.session_id), _agent_in(scope)]
         path = self._root.joinpath(*names)

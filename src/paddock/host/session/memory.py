@@ -107,8 +107,7 @@ PAGE = 1024
 STORE_AWAY = ("storage_unavailable", "the store could not write while this run was in progress")
 
 
-class _Records(ConversationRecords, EventLog, Protocol):
-    """Ports of the store that are used here."""
+class _Records(ConversationRecords, EventLog, Protocol): ...
 
 
 def why_left(claim: Claim) -> tuple[str, str]:

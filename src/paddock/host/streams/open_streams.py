@@ -94,11 +94,6 @@ class OpenStreams:
         self.of_user: Counter[tuple[str, str]] = Counter()
         self.of_workspace: Counter[str] = Counter()
 
-    @property
-    def held_open(self) -> int:
-        """How many are open, streams and others."""
-        return len(self.open)
-
     # --- holding ------------------------------------------------------------------------------------------------------
 
     def stream(self, principal: Principal) -> OpenStream:

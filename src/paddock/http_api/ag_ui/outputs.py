@@ -62,7 +62,6 @@ def _text_message(fact: StoredFact, data: Json) -> list[Event]:
 
 
 def _shown(message_id: str, data: Json) -> list[Event]:
-    """Return an activity that says how the message can be drawn, if the agent said so."""
     document = mapping(data.get("ui_schema"))
     about = {"messageId": f"{message_id}:ui", "activityType": UI_SCHEMA, "content": document}
     return [{"type": "ACTIVITY_SNAPSHOT", **about}] if document else []

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import anyio
@@ -62,24 +62,16 @@ class SignedEvent(EventQuery, kw_only=True):
     ]
 
 
+@dataclass(frozen=True, kw_only=True)
 class EventsDoor(Operations):
     group = "Platforms"
 
-    def __init__(
-        self,
-        *,
-        platforms: Platforms,
-        ingress: Ingress,
-        note: Callable[[AuditRow], None],
-        clock: Callable[[], float],
-        body_bytes: int = BODY_BYTES,
-    ) -> None:
-        self._platforms = platforms
-        self._ingress = ingress
-        self._note = note
-        self._clock = clock
-        self._body_bytes = body_bytes
-        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
+    platforms: Platforms
+    ingress: Ingress
+    note: Callable[[AuditRow], None]
+    clock: Callable[[], float]
+    body_bytes: int = BODY_BYTES
+    _large: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_AT_ONCE), init=False)
 
     @operation(
         "POST",
@@ -106,7 +98,7 @@ class EventsDoor(Operations):
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
         if len(body) - inline_size(given) > MAX_BODY_BYTES:
             raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, TOO_LARGE)
-        accepted = await self._ingress.accept(platform, given, lambda url: local(request, url))
+        accepted = await self.ingress.accept(platform, given, lambda url: local(request, url))
         return EventAccepted(accepted.run_id, accepted.session_id, accepted.client_run_id)
 
     async def _body(self, request: Request) -> bytes:
@@ -117,13 +109,13 @@ class EventsDoor(Operations):
         if self._large.locked():
             raise HostError(ErrorCode.RATE_LIMITED, "too many large events at once; send it again", retryable=True)
         async with self._large:
-            return await read_body(request, self._body_bytes, f"an event has at most {self._body_bytes} bytes")
+            return await read_body(request, self.body_bytes, f"an event has at most {self.body_bytes} bytes")
 
     def _named(self, request: Request, query: EventQuery) -> Platform:
         """Find the platform before the body is read. Refuses unknown platforms and requests without a signature."""
-        platform = self._platforms.find(query.platform)
+        platform = self.platforms.find(query.platform)
         if platform is None or not all(_signing(request).values()):
-            self._note(self._refused(platform, UNSIGNED))
+            self.note(self._refused(platform, UNSIGNED))
             raise unknown_platform()
         return platform
 
@@ -131,10 +123,10 @@ class EventsDoor(Operations):
         """Refuse a wrong signature like an unknown platform. Only a signed request learns that it is too old."""
         headers = _signing(request)
         if not is_signed_webhook(platform.incoming, headers, body):
-            self._note(self._refused(platform, UNSIGNED))
+            self.note(self._refused(platform, UNSIGNED))
             raise unknown_platform()
-        if not is_fresh_webhook(headers, self._clock()):
-            self._note(self._refused(platform, "it is older or newer than the window allows"))
+        if not is_fresh_webhook(headers, self.clock()):
+            self.note(self._refused(platform, "it is older or newer than the window allows"))
             text = (
                 f"webhook-timestamp is more than {WEBHOOK_WINDOW_SECONDS:g} seconds off; sign the event when it is sent"
             )
@@ -143,7 +135,7 @@ class EventsDoor(Operations):
     def _refused(self, platform: Platform | None, reason: str) -> AuditRow:
         name = platform.name if platform is not None else ""
         return AuditRow(
-            time=self._clock(),
+            time=self.clock(),
             workspace_id=platform.principal.workspace_id if platform is not None else "",
             actor=f"platform:{name}",
             action="events.accept",

@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import anyio
 import structlog
 
-from paddock.ports import ANYWHERE, Caller, Placement, RunListener
+from paddock.ports import ANYWHERE, Caller, Placement
 from paddock.rules.run.restart import NOBODY
 from paddock.runners.installed.manifests import Listing, check_manifests
 from paddock.runners.installed.plugins import OPEN, Plugin, ProcessPlace
 from paddock.runners.processes.failures import LOGGED, Failures
 from paddock.runners.processes.prewarming import Prewarming
 from paddock.runners.processes.process import AT_ONCE, RunnerProcess, Worker
-from paddock.runners.processes.shared import ProcessServices
+from paddock.runners.processes.shared import ProcessServices, RunOrder
 from paddock.runners.wire.connection import RunnerConnection, RunnerPeer
-from paddock.runners.wire.errors import HandshakeError, PeerRefusedError, StartError
+from paddock.runners.wire.errors import PeerError, StartError
 from paddock.runners.wire.runs import WireRun
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -88,57 +88,34 @@ class Supervisor:
     def pid(self) -> int | None:
         return next((worker.process.pid for worker in self._workers if worker.usable), None)
 
-    def start_at_once(
-        self,
-        manifest: AgentRunnerManifest,
-        run_id: str,
-        context: Mapping[str, Any],
-        listener: RunListener,
-        placement: Placement = ANYWHERE,
-    ) -> WireRun | None:
+    def start_at_once(self, order: RunOrder) -> WireRun | None:
         """Hand a run to a process that is ready for it; None when that would have to be waited for."""
-        worker = self._with_room(self._place_for(placement), placement.workspace)
+        worker = self._with_room(self._place_for(order.placement), order.placement.workspace)
         if worker is None or not worker.process.flowing():
             return None
-        self._serves(worker, run_id, placement)
-        run = worker.connection.begin_run(manifest.id, manifest.name, run_id, context, listener, placement.secrets)
+        self._serves(worker, order)
+        run = worker.connection.begin_run(*order.for_wire)
         if not run.live:
             self._run_over(worker)
         return run
 
-    async def start_run(
-        self,
-        manifest: AgentRunnerManifest,
-        run_id: str,
-        context: Mapping[str, Any],
-        listener: RunListener,
-        placement: Placement = ANYWHERE,
-    ) -> WireRun:
+    async def start_run(self, order: RunOrder) -> WireRun:
         """Hand a run to a process. Raises StartError when there is none to be had."""
         self._coming += 1
         try:
-            return await self._bring(manifest, run_id, context, listener, placement)
+            return await self._bring(order)
         finally:
             self._coming -= 1
             self._quieter.set()
 
-    async def _bring(
-        self,
-        manifest: AgentRunnerManifest,
-        run_id: str,
-        context: Mapping[str, Any],
-        listener: RunListener,
-        placement: Placement,
-    ) -> WireRun:
-        place = self._place_for(placement)
-        while (worker := self._with_room(place, placement.workspace)) is None:
-            waited_for = place in self._shared_starts and self._prewarming.may_await(placement.workspace)
-            shared = self._limit(place) != 1 or waited_for
-            await self._one_more(place, shared=shared, workspace=placement.workspace)
-        self._serves(worker, run_id, placement)
+    async def _bring(self, order: RunOrder) -> WireRun:
+        place, workspace = self._place_for(order.placement), order.placement.workspace
+        while (worker := self._with_room(place, workspace)) is None:
+            waited_for = place in self._shared_starts and self._prewarming.may_await(workspace)
+            await self._one_more(place, shared=self._limit(place) != 1 or waited_for, workspace=workspace)
+        self._serves(worker, order)
         try:
-            connection, secrets = worker.connection, placement.secrets
-            run = await connection.start_run(manifest.id, manifest.name, run_id, context, listener, secrets)
+            run = await worker.connection.start_run(*order.for_wire)
         except asyncio.CancelledError:
             worker.served -= 1  # it never began
             raise
@@ -146,10 +123,10 @@ class Supervisor:
             self._run_over(worker)
         return run
 
-    def _serves(self, worker: Worker, run_id: str, placement: Placement) -> None:
+    def _serves(self, worker: Worker, order: RunOrder) -> None:
         if not worker.served and worker.place == self._usual:
-            self._prewarming.taken(placement.workspace)
-        worker.serves(run_id, placement.workspace)
+            self._prewarming.taken(order.placement.workspace)
+        worker.serves(order.run_id, order.placement.workspace)
 
     async def retire(self, seconds: float) -> None:
         """Another is in its place: what runs may finish within this time, then nothing of it stays."""
@@ -164,7 +141,6 @@ class Supervisor:
         return bool(self._coming or any(worker.connection.live_runs for worker in self._workers))
 
     async def stop(self, code: str = SHUTDOWN[0], message: str = SHUTDOWN[1]) -> None:
-        """End every run and every process of this plugin."""
         self._stopped = (code, message)
         self._prewarming.stop()
         self._quieter.set()
@@ -249,7 +225,7 @@ class Supervisor:
         """Start a process, shake hands, and put it to work. A failure counts against `blamed`, or everybody."""
         try:
             await self._services.check_network(self.plugin, place)
-            launch = await anyio.to_thread.run_sync(self._services.plan, self.plugin, place)
+            launch = await anyio.to_thread.run_sync(self._services.confinement.launch, self.plugin, place)
             process = await RunnerProcess.start(launch, self._services.leftovers)
         except StartError as problem:
             self.detail = problem.detail
@@ -263,7 +239,7 @@ class Supervisor:
         self._workers.add(worker)
         try:
             await self._introduce(worker.connection)
-        except (HandshakeError, PeerRefusedError) as problem:
+        except PeerError as problem:
             quoted = problem.quoted or worker.process.last_line()
             raise self._failed_start(worker.connection.reason or str(problem), quoted, blamed) from None
         else:
@@ -304,7 +280,6 @@ class Supervisor:
     # --- ends -----------------------------------------------------------------------------------------------------
 
     async def _watch(self, worker: Worker) -> None:
-        """Stay with one process until nothing of it is left."""
         await worker.process.finished()
         worker.connection.end("runner.crashed", f"the runner process is gone: {worker.process.ending()}")
         if worker.connection.lost and not worker.dismissed:

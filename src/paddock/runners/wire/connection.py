@@ -16,11 +16,11 @@ import structlog
 from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener, Unreadable
 from paddock.rules.run.results import Result
 from paddock.runners.wire import frames
-from paddock.runners.wire.calls import CallLimits, WireCalls
+from paddock.runners.wire.calls import WireCalls, WireLimits
 from paddock.runners.wire.errors import HandshakeError, LogThrottle, Noise, PeerRefusedError
 from paddock.runners.wire.frames import BadFrameError, Frame, RemoteError
 from paddock.runners.wire.runs import WireRun, workspace_of
-from paddock_sdk.protocol.frames import MAX_RESULT_BYTES, PARSE_ERROR
+from paddock_sdk.protocol.frames import PARSE_ERROR
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
 
@@ -45,16 +45,6 @@ class LineTransport(Protocol):
 
     def send(self, line: bytes) -> None: ...
     def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class WireLimits:
-    """Limits both sides agree to; the peer gets them in the handshake."""
-
-    max_frame_bytes: int = frames.MAX_FRAME_BYTES
-    max_result_bytes: int = MAX_RESULT_BYTES
-    run_credit: int = frames.RUN_CREDIT
-    call_credit: int = frames.CALL_CREDIT
 
 
 async def _at_once() -> None:
@@ -108,7 +98,7 @@ class RunnerConnection:
             peer.methods,
             send=self._write,
             drained=peer.drained,
-            limits=CallLimits(frame_bytes=peer.limits.max_frame_bytes, credit=peer.limits.call_credit),
+            limits=peer.limits,
             is_live=self._runs.__contains__,
             overloaded=self._overloaded,
         )
@@ -171,7 +161,6 @@ class RunnerConnection:
         listener: RunListener,
         secrets: Mapping[str, str] = NO_SECRETS,
     ) -> WireRun:
-        """Write `run_agent` now."""
         run = WireRun(self, run_id, listener, self.limits.run_credit, workspace_of(context))
         params: dict[str, Any] = {"runner_id": runner_id, "runner_name": runner_name, "context": context}
         if secrets:
@@ -251,7 +240,6 @@ class RunnerConnection:
                 self._too_large()
 
     def feed_line(self, line: bytes) -> None:
-        """Take one frame."""
         if self.closed or not line:
             return
         if len(line) > self.limits.max_frame_bytes:

@@ -4,20 +4,20 @@ from collections.abc import Callable
 from time import monotonic
 
 
-class HandshakeError(Exception):
-    """The peer does not speak our protocol; the text is for a person. `quoted` is what the peer said of it."""
+class PeerError(Exception):
+    """A failure of the peer; the text is for a person. `quoted` is what it said, in its own words."""
 
     def __init__(self, message: str, quoted: str = "") -> None:
         super().__init__(message)
         self.quoted = quoted
 
 
-class PeerRefusedError(Exception):
-    """The peer answered with an error, or went away before it answered. `quoted` is what it said, in its own words."""
+class HandshakeError(PeerError):
+    """The peer does not speak our protocol."""
 
-    def __init__(self, message: str, quoted: str = "") -> None:
-        super().__init__(message)
-        self.quoted = quoted
+
+class PeerRefusedError(PeerError):
+    """The peer answered with an error, or went away before it answered."""
 
 
 class StartError(Exception):
