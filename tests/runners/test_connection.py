@@ -54,7 +54,7 @@ class Wire:
 
     async def run(self, run_id: str = "r1", context: Mapping[str, Any] | None = None) -> tuple[News, Any]:
         news = News()
-        return news, await self.connection.start_run("plugin:test/wire/a", "a", run_id, context or {}, news)
+        return news, self.connection.begin_run("plugin:test/wire/a", "a", run_id, context or {}, news)
 
 
 async def test_a_run_is_asked_for_with_its_context_and_acknowledged_by_the_answer() -> None:

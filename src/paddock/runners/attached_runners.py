@@ -75,7 +75,8 @@ class AttachTokens:
         by: Credential = HOST,
     ) -> None:
         """Let the token of this hash in, once. Raises HostError as `mint` does."""
-        self._drop_expired()
+        now = self._clock()
+        self._tickets = {key: ticket for key, ticket in self._tickets.items() if ticket.expires_at > now}
         theirs = sum(ticket.workspace == workspace for ticket in self._tickets.values())
         if theirs >= MAX_TOKENS_OF_ONE or len(self._tickets) >= MAX_TOKENS:
             raise HostError(
@@ -88,7 +89,7 @@ class AttachTokens:
             ceiling = None if permissions is None else read_permissions(permissions)
         except ValueError as problem:
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(problem)) from None
-        self._tickets[digest] = Ticket(workspace, plugin, self._clock() + TOKEN_SECONDS, by, ceiling)
+        self._tickets[digest] = Ticket(workspace, plugin, now + TOKEN_SECONDS, by, ceiling)
 
     def digest_of(self, token: str) -> bytes:
         return sha256(token.encode("utf-8", "replace")).digest()
@@ -99,10 +100,6 @@ class AttachTokens:
         if ticket is None or ticket.expires_at <= self._clock():
             raise HostError(ErrorCode.UNAUTHENTICATED, "this attach token is not valid (any more); ask for a new one")
         return ticket
-
-    def _drop_expired(self) -> None:
-        now = self._clock()
-        self._tickets = {key: ticket for key, ticket in self._tickets.items() if ticket.expires_at > now}
 
 
 class AttachedRunner:

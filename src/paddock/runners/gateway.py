@@ -151,7 +151,8 @@ class Gateway:
             order = RunOrder(manifest, run_id, context, listener, placement)
             if isinstance(place, Supervisor):
                 return await place.start_run(order)
-            return await place.connection.start_run(*order.for_wire)
+            await place.connection.drained()
+            return place.connection.begin_run(*order.for_wire)
         except StartError as problem:
             listener.lost(problem.code, problem.message)
             return NoRun()

@@ -155,39 +155,28 @@ class StoredAgents:
     ) -> tuple[AgentBinding, bool]:
         """Make or change an agent; True when it is new. With `anew` it must not exist yet. Raises HostError."""
         async with self._one_at_a_time:
-            return await self._put(who, agent_id, given, manifest, anew=anew)
-
-    async def _put(
-        self,
-        who: Principal,
-        agent_id: str,
-        given: Mapping[str, Any],
-        manifest: AgentRunnerManifest | None,
-        *,
-        anew: bool,
-    ) -> tuple[AgentBinding, bool]:
-        await self._look_again(who.workspace_id, agent_id)
-        before = self.agents.stored(who.workspace_id).get(agent_id)
-        try:
-            if anew and before is not None:
-                text = f"there is an agent {agent_id!r} already; choose another name, or change that one"
-                raise HostError(ErrorCode.CONFLICT, text)
-            shape = self._checked(who, agent_id, _with_secrets_of(before, given, manifest), before)
-            files = await self._files(who, shape)
-            binding = shape.bound_as(agent_id, origin="api", files=files)
-            if problems := leads_outside(binding):
-                raise HostError(ErrorCode.INVALID_ARGUMENT, problems[0])
-            if manifest is not None:
-                settle_config(binding, manifest, self.opened)
-        except HostError as error:
-            await self.records.write([self._audit(who, "agents.put", agent_id, error)])
-            raise
-        body = self._sealed(who.workspace_id, agent_id, binding.defined)
-        row = AgentRow(who.workspace_id, agent_id, body, self.clock(), who.user_id)
-        await self.records.write([row, self._audit(who, "agents.put", agent_id)])
-        self.agents.store(who.workspace_id, binding)
-        self._in_force[who.workspace_id, agent_id] = body
-        return binding, before is None
+            await self._look_again(who.workspace_id, agent_id)
+            before = self.agents.stored(who.workspace_id).get(agent_id)
+            try:
+                if anew and before is not None:
+                    text = f"there is an agent {agent_id!r} already; choose another name, or change that one"
+                    raise HostError(ErrorCode.CONFLICT, text)
+                shape = self._checked(who, agent_id, _with_secrets_of(before, given, manifest), before)
+                files = await self._files(who, shape)
+                binding = shape.bound_as(agent_id, origin="api", files=files)
+                if problems := leads_outside(binding):
+                    raise HostError(ErrorCode.INVALID_ARGUMENT, problems[0])
+                if manifest is not None:
+                    settle_config(binding, manifest, self.opened)
+            except HostError as error:
+                await self.records.write([self._audit(who, "agents.put", agent_id, error)])
+                raise
+            body = self._sealed(who.workspace_id, agent_id, binding.defined)
+            row = AgentRow(who.workspace_id, agent_id, body, self.clock(), who.user_id)
+            await self.records.write([row, self._audit(who, "agents.put", agent_id)])
+            self.agents.store(who.workspace_id, binding)
+            self._in_force[who.workspace_id, agent_id] = body
+            return binding, before is None
 
     async def delete(self, who: Principal, agent_id: str) -> None:
         """Delete an agent; its running runs go on to their end."""

@@ -347,14 +347,11 @@ class SessionLoop:
             error = failure
         finally:
             self._settling = None
-            self._settled(draft, batch, error)
-
-    def _settled(self, draft: Draft, batch: Batch, error: Exception | None) -> None:
-        arrivals, self._unsure = self._unsure, ()
-        if error is None:
-            self._recorded(draft, batch)
-        else:
-            self._not_written(arrivals, error)
+            arrivals, self._unsure = self._unsure, ()
+            if error is None:
+                self._recorded(draft, batch)
+            else:
+                self._not_written(arrivals, error)
 
     # --- when it cannot go on ----------------------------------------------------------------------------------------
 

@@ -115,10 +115,11 @@ class Supervisor:
             await self._one_more(place, shared=self._limit(place) != 1 or waited_for, workspace=workspace)
         self._serves(worker, order)
         try:
-            run = await worker.connection.start_run(*order.for_wire)
+            await worker.connection.drained()
         except asyncio.CancelledError:
             worker.served -= 1  # it never began
             raise
+        run = worker.connection.begin_run(*order.for_wire)
         if not run.live:
             self._run_over(worker)
         return run

@@ -139,18 +139,9 @@ class RunnerConnection:
             raise PeerRefusedError("the answer to list_agent_runners has no list of runners")
         return cast("list[Any]", runners)
 
-    async def start_run(
-        self,
-        runner_id: str,
-        runner_name: str,
-        run_id: str,
-        context: Mapping[str, Any],
-        listener: RunListener,
-        secrets: Mapping[str, str] = NO_SECRETS,
-    ) -> WireRun:
-        """Write `run_agent` as soon as the peer reads; the listener hears the rest."""
+    async def drained(self) -> None:
+        """Wait until the peer reads: a run that can wait for it begins then."""
         await self._peer.drained()
-        return self.begin_run(runner_id, runner_name, run_id, context, listener, secrets)
 
     def begin_run(
         self,
@@ -161,6 +152,7 @@ class RunnerConnection:
         listener: RunListener,
         secrets: Mapping[str, str] = NO_SECRETS,
     ) -> WireRun:
+        """Write `run_agent`; the listener hears the rest."""
         run = WireRun(self, run_id, listener, self.limits.run_credit, workspace_of(context))
         params: dict[str, Any] = {"runner_id": runner_id, "runner_name": runner_name, "context": context}
         if secrets:
