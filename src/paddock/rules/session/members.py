@@ -83,7 +83,7 @@ def _activate(story: Unfolding, agent_id: str, tx_id: str, at: float, *, wanted:
 
 
 def adding_failed(
-    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
+    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, answered: bool
 ) -> Decision:
     story = Unfolding(state)
     if answered:
@@ -140,7 +140,7 @@ def agent_removed(state: SessionState, transaction: Transaction, info: Mapping[s
 
 
 def removing_failed(
-    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
+    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, answered: bool
 ) -> Decision:
     """Make the agent a member again, because its state could not be kept."""
     story = Unfolding(state)

@@ -1,7 +1,7 @@
 """Opening and closing the session, and the answers of the session manager (scenario H)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from paddock.rules.session import wording
 from paddock.rules.session.cancel import ask_to_stop
@@ -70,7 +70,7 @@ def _closed(state: SessionState, transaction: Transaction, payload: Mapping[str,
 
 
 def _session_failed(
-    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
+    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, answered: bool
 ) -> Decision:
     """The session stays what it was."""
     story = Unfolding(state)
@@ -81,19 +81,13 @@ def _session_failed(
     return go_on(story, at)
 
 
-class _Failed(Protocol):
-    def __call__(
-        self, state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
-    ) -> Decision: ...
-
-
 class _Answers(NamedTuple):
     """The answers a chain waits for, and the function that handles each."""
 
     done: str
     failed: str
     when_done: Callable[[SessionState, Transaction, Mapping[str, Any], float], Decision]
-    when_failed: _Failed
+    when_failed: Callable[[SessionState, Transaction, Mapping[str, Any], float, bool], Decision]
 
 
 _CHAINS: Mapping[str, _Answers] = {
@@ -114,7 +108,7 @@ def manager_replied(state: SessionState, message: ManagerReplied) -> Decision:
     if message.answer == answers.done:
         return answers.when_done(state, transaction, message.payload, message.at)
     if message.answer == answers.failed:
-        return answers.when_failed(state, transaction, message.payload, message.at, answered=True)
+        return answers.when_failed(state, transaction, message.payload, message.at, True)
     return ignored("manager_answer_ignored", None, "another_question")
 
 
@@ -123,7 +117,7 @@ def manager_timed_out(state: SessionState, message: ManagerTimedOut) -> Decision
     if transaction is None:
         return ignored("manager_timeout_ignored", None, "not_waiting")
     error = wording.error("manager_timeout", "The session manager did not answer in time.", retryable=True)
-    return _CHAINS[transaction.kind].when_failed(state, transaction, error, message.at, answered=False)
+    return _CHAINS[transaction.kind].when_failed(state, transaction, error, message.at, False)
 
 
 def _asked(state: SessionState, tx_id: str) -> Transaction | None:
