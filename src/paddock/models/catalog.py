@@ -137,8 +137,6 @@ class ModelCatalog:
 
 
 class Attempts:
-    """Providers to ask for one model: itself, then its fallbacks."""
-
     def __init__(self, chain: Sequence[tuple[Provider, int]], *, clock: Callable[[], float]) -> None:
         """`chain` is each provider with the number of its retries."""
         self._chain = chain

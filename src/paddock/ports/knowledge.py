@@ -135,8 +135,6 @@ class StoredChunk(Value, frozen=True):
 
 
 class FoundChunk(Value, frozen=True):
-    """A chunk and the document it is of."""
-
     chunk_no: int
     chunk: Chunk
     document: DocumentRow

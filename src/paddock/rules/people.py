@@ -135,8 +135,6 @@ class AuditQuery(Value, frozen=True):
 
 
 class AuditEntry(Value, frozen=True):
-    """A decision and its number in the trail."""
-
     number: int
     row: AuditRow
 
@@ -157,8 +155,6 @@ class UsageLine(Value, frozen=True):
 
 
 class Spender(Value, frozen=True):
-    """The model calls of one person."""
-
     user_id: str
     calls: int
     total_tokens: int
@@ -167,8 +163,6 @@ class Spender(Value, frozen=True):
 
 
 class Lap(Value, frozen=True):
-    """One run's times."""
-
     created_at: float
     started_at: float | None
     ended_at: float | None

@@ -33,8 +33,6 @@ FREE = Prices(0.0, 0.0)
 
 
 class ModelInfo(Value, frozen=True):
-    """One model that can be granted."""
-
     model_id: str
     model_type: str = "llm"
     """llm, embedding or rerank"""

@@ -82,8 +82,6 @@ def _session_failed(
 
 
 class _Answers(NamedTuple):
-    """The answers a chain waits for, and the function that handles each."""
-
     done: str
     failed: str
     when_done: Callable[[SessionState, Transaction, Mapping[str, Any], float], Decision]

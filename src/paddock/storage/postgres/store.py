@@ -35,8 +35,6 @@ from paddock.storage.tables.statements import Engine
 
 
 class _Open(NamedTuple):
-    """The parts of an open store."""
-
     writer: Writer
     reader: Reader
     history: HistorySearch

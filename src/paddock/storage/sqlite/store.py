@@ -43,8 +43,6 @@ _APART = 23
 
 
 class _Filter:
-    """So many sessions, two bits each."""
-
     __slots__ = ("_bits", "_mask", "room", "size")
 
     def __init__(self, size: int) -> None:
@@ -116,8 +114,6 @@ def _merge(pages: int) -> Work[int]:
 
 
 class _Open(NamedTuple):
-    """The parts of an open store."""
-
     writer: Writer
     reader: Connection
     pool: ReaderPool

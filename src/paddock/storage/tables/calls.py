@@ -89,8 +89,6 @@ def _of_a_run(table: str, view: View) -> str:
 
 
 class CallReads(HasEngine):
-    """The part of the store that looks calls up."""
-
     tool_calls = many(
         ToolCallRow, "select {columns} from tool_calls where run_id = :run_id order by call_no limit :limit", limit=1000
     )
@@ -176,8 +174,6 @@ def _step(found: Sequence[Any]) -> ApprovalStepRow | None:
 
 
 class ApprovalReads(HasEngine):
-    """The part of the store that looks approvals up."""
-
     approval = one(_approval, f"{_WHOLE} where a.approval_id = :approval_id")
     approvals = many(
         _approval,

@@ -93,8 +93,6 @@ def subthread(table: str, view: View) -> str:
 
 
 class ConversationReads(HasEngine):
-    """The part of the store that looks these up."""
-
     async def inbox(self, session_id: str, key: str) -> InboxRow | None:
         query = Query(partial(InboxRow, session_id), _ORDER)
         row = await self.engine.one(query, session_id=session_id, key=key)
@@ -186,8 +184,6 @@ on conflict (session_id) do update
 
 
 class SessionReads(HasEngine):
-    """The part of the store that looks these up."""
-
     session_summary = one(SessionSummary, f"{SUMMARY} where s.session_id = :session_id")
 
     async def sessions_of(

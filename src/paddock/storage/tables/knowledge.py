@@ -116,8 +116,6 @@ class Words(Protocol):
 
 @runtime_checkable
 class HasWords(HasEngine, Protocol):
-    """A store that keeps knowledge."""
-
     words: Words
 
 

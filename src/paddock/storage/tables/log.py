@@ -80,8 +80,6 @@ select {FACT} from facts where session_no = {NUMBER} and (position, seq) > (:pos
 
 
 class LogReads(HasEngine):
-    """The part of the store that reads the log."""
-
     async def look(self, session_id: str) -> Claim:
         place = await self.place(session_id)
         return await self.claim_at(session_id, 0, place, deleted=place is None and await self.is_buried(session_id))

@@ -238,8 +238,6 @@ class Engine(Protocol):
 
 
 class HasEngine(Protocol):
-    """A part of a store that asks."""
-
     engine: Engine
 
 
