@@ -44,9 +44,6 @@ class Knowledge(Protocol):
         ...
 
 
-# --- what is stored -----------------------------------------------------------------------------------------------
-
-
 class BaseRow(Value, frozen=True):
     """One knowledge base. `embedding_model` empty: searched by words alone."""
 
@@ -96,9 +93,6 @@ class JobRow(Value, frozen=True):
     """Who brought it in, and uses the embedding model for it."""
 
 
-# --- what people do with it ----------------------------------------------------------------------------------------
-
-
 class KnowledgeBases(Knowledge, Protocol):
     """All of it: what runs ask, and what administrators do. Refusals are HostError with a sentence."""
 
@@ -121,9 +115,6 @@ class KnowledgeBases(Knowledge, Protocol):
 
     async def documents(self, workspace: str, kb_id: str, *, after: str, limit: int) -> Sequence[DocumentRow]: ...
     async def delete_document(self, workspace: str, kb_id: str, document_id: str, audit: AuditRow) -> None: ...
-
-
-# --- what a store keeps of it ---------------------------------------------------------------------------------------
 
 
 class StoredChunk(Value, frozen=True):

@@ -97,9 +97,6 @@ def over_budget(who: str, budget: Budget, *, tokens: int, cost: float, at_once: 
     return None
 
 
-# --- a whole workspace ------------------------------------------------------------------------------------------------
-
-
 MAX_LISTED = 200
 
 

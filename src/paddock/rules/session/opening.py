@@ -47,9 +47,6 @@ def request_close(state: SessionState, message: CloseRequested) -> Decision:
     return go_on(story, message.at)
 
 
-# --- what the manager answers -----------------------------------------------------------------------------------------
-
-
 def _opened(state: SessionState, transaction: Transaction, payload: Mapping[str, Any], at: float) -> Decision:
     """A first input may have opened the session meanwhile; then it stays as it is."""
     story = Unfolding(state)

@@ -155,8 +155,6 @@ class SqliteStore(Records):
     def healthy(self) -> bool:
         return self._parts is not None and self._parts.writer.healthy
 
-    # --- the log
-
     async def claim(self, session_id: str) -> Claim:
         writer = self.writer
         self._epoch = epoch = self._epoch + 1
@@ -204,8 +202,6 @@ class SqliteStore(Records):
         finally:  # also when nobody waits for it any more
             parts.threads.hear(rows)
 
-    # --- for tables of their own that live in this file
-
     async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
         """Do something inside the next commit, together with these rows. Short: others wait for it."""
         await self.writer.submit(None, rows, deed)
@@ -220,8 +216,6 @@ class SqliteStore(Records):
     async def ask(self, question: Callable[[Connection], Answer]) -> Answer:
         """The answer to a question that may take a while, asked on a thread."""
         return await self._open.pool.ask(question)
-
-    # --- within
 
     @property
     def writer(self) -> Writer:

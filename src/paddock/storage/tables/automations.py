@@ -113,9 +113,6 @@ select {columns} from (
         return await self.engine.all(_TICKS, job_id=job_id, before=1e300 if before is None else before, limit=limit)
 
 
-# --- calendars --------------------------------------------------------------------------------------------------------
-
-
 class CalendarReads(HasEngine):
     calendar_state = one(
         rows.CalendarState,

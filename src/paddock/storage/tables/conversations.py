@@ -140,9 +140,6 @@ select {columns} from runs
     transcript_count = one(value, "select item_count from sessions where session_id = :session_id", otherwise=0)
 
 
-# --- beside their logs: names, lists, kept members, open transactions -------------------------------------------------
-
-
 _BEGINS = f"""case when coalesce(d.title, '') = '' then (
   select substr(t.content, 1, {BEGINS_CHARS}) from transcript t
    where t.session_no = s.session_no and t.role = 'user' and t.item_type = 'message' and t.content <> ''

@@ -171,8 +171,6 @@ update platform_events set body_hash = no_bytes()
     ),
 }
 
-# --- what is old -----------------------------------------------------------------------------------------------------
-
 
 class Old(NamedTuple):
     """Rows of a table that are forgotten by age: which keys are old, and what is deleted for them."""

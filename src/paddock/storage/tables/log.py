@@ -119,8 +119,6 @@ select {FACT} from facts /*sqlite indexed by facts_moved*/
 
     is_buried = one(is_there, "select 1 from tombstones where session_id = :session_id", otherwise=False)
 
-    # --- for whoever claims
-
     place = one(several, f"select {PLACE} from sessions where session_id = :session_id")
 
     async def end(self, session_id: str) -> tuple[int, Head]:
@@ -146,9 +144,6 @@ select {FACT} from facts /*sqlite indexed by facts_moved*/
             facts=tuple(sorted(facts, key=attrgetter("seq"))),
             left=left,
         )
-
-
-# --- whether it is sound ---------------------------------------------------------------------------------------------
 
 
 def facts_in_order(session_id: str) -> Work[list[StoredFact]]:
@@ -184,8 +179,6 @@ def _is_told_by(anchor: StoredFact, trimmed: Head) -> bool:
     told: dict[str, Any] = anchor.read_payload() or {}
     return (told.get("through"), told.get("digest")) == (trimmed.seq, trimmed.digest.hex())
 
-
-# --- for whoever appends ---------------------------------------------------------------------------------------------
 
 Ranges = Sequence[tuple[str, int, int]]
 """(turn_id, first, last) of replaced deltas, both ends included."""

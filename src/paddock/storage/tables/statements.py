@@ -241,8 +241,6 @@ class HasEngine(Protocol):
     engine: Engine
 
 
-# --- methods of a store that ask one query ---------------------------------------------------------------------------
-
 # Their parameters are the values of the query, in order; those with a default may be left out. What they mean and what
 # is promised stands in the port.
 if TYPE_CHECKING:
