@@ -66,13 +66,8 @@ def _closed(state: SessionState, transaction: Transaction, payload: Mapping[str,
     return story.decision()
 
 
-def _session_failed(
-    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, answered: bool
-) -> Decision:
+def _session_failed(story: Unfolding, transaction: Transaction, error: Mapping[str, Any], at: float) -> Decision:
     """The session stays what it was."""
-    story = Unfolding(state)
-    if answered:
-        story.say(wording.from_manager("SESSION_FAILED", transaction.tx_id, error, at))
     told = {**error, "request": transaction.kind}
     story.say(wording.tell(Event.ERROR, "SESSION_FAILED", transaction.tx_id, told, at))
     return go_on(story, at)
@@ -82,7 +77,7 @@ class _Answers(NamedTuple):
     done: str
     failed: str
     when_done: Callable[[SessionState, Transaction, Mapping[str, Any], float], Decision]
-    when_failed: Callable[[SessionState, Transaction, Mapping[str, Any], float, bool], Decision]
+    when_failed: Callable[[Unfolding, Transaction, Mapping[str, Any], float], Decision]
 
 
 _CHAINS: Mapping[str, _Answers] = {
@@ -103,7 +98,9 @@ def manager_replied(state: SessionState, message: ManagerReplied) -> Decision:
     if message.answer == answers.done:
         return answers.when_done(state, transaction, message.payload, message.at)
     if message.answer == answers.failed:
-        return answers.when_failed(state, transaction, message.payload, message.at, True)
+        told = {} if answers.failed == "SESSION_FAILED" else {"agent_id": transaction.agent_id}
+        said = wording.from_manager(answers.failed, transaction.tx_id, {**told, **message.payload}, message.at)
+        return answers.when_failed(Unfolding(state, [said]), transaction, message.payload, message.at)
     return ignored("manager_answer_ignored", None, "another_question")
 
 
@@ -112,7 +109,7 @@ def manager_timed_out(state: SessionState, message: ManagerTimedOut) -> Decision
     if transaction is None:
         return ignored("manager_timeout_ignored", None, "not_waiting")
     error = wording.error("manager_timeout", "The session manager did not answer in time.", retryable=True)
-    return _CHAINS[transaction.kind].when_failed(state, transaction, error, message.at, False)
+    return _CHAINS[transaction.kind].when_failed(Unfolding(state), transaction, error, message.at)
 
 
 def _asked(state: SessionState, tx_id: str) -> Transaction | None:
