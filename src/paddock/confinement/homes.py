@@ -78,8 +78,6 @@ class Homes:
             with suppress(OSError), trees.inside(self._homes, author, name, LINK) as old:
                 trees.remove(old, conversation, tell)
 
-    # --- within
-
     def _real(self) -> Path:
         self._homes.mkdir(mode=trees.MODE, parents=True, exist_ok=True)
         return self._homes.resolve()

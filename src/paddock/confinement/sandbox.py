@@ -100,8 +100,6 @@ class Sandbox:
         inside = (*self._check(), *self._limits(), *self._user(), *command)
         return (*self._namespaces(), *self._view(), "--", *inside)
 
-    # --- what is there
-
     def _system(self) -> Iterator[Seen]:
         yield Seen("/usr", "read")
         yield Seen("/proc", "processes")
@@ -124,8 +122,6 @@ class Sandbox:
         yield from (Seen(str(path), "write", str(place.path)) for place, path in self.moved)
         if self.socket is not None:
             yield Seen(RUN_SOCKET, "write", str(self.socket))
-
-    # --- how bubblewrap is told
 
     def _namespaces(self) -> Iterator[str]:
         yield from ("bwrap", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")

@@ -125,9 +125,6 @@ def sections_of(media_type: str, content: bytes) -> Iterator[Section]:
             yield Section(text, section.page, section.heading[:200])
 
 
-# --- plain text and Markdown --------------------------------------------------------------------------------------
-
-
 def _decoded(content: bytes, declared: str = "") -> str:
     for encoding in _encodings(content, declared):
         try:
@@ -171,8 +168,6 @@ def _markdown(content: bytes) -> Iterator[Section]:
         lines.append(line)
     yield Section("\n".join(lines), heading=trail(path))
 
-
-# --- HTML ---------------------------------------------------------------------------------------------------------
 
 _SILENT = frozenset({"script", "style", "template", "noscript", "svg", "title"})
 _charset = re.compile(rb"""<meta[^>]{1,200}charset\s*=\s*["']?([\w-]{1,40})""", re.IGNORECASE)
@@ -243,9 +238,6 @@ def _html(content: bytes) -> Iterator[Section]:
     page.close()
     page.end_section()
     yield from page.sections
-
-
-# --- PDF ----------------------------------------------------------------------------------------------------------
 
 
 def _pdf(content: bytes) -> Iterator[Section]:

@@ -13,16 +13,7 @@ import structlog
 
 from paddock.models.failures import TO_MEND
 from paddock.models.keys import MissingKeyError
-from paddock.ports.models import (
-    Embedded,
-    Lost,
-    ModelAnswer,
-    ModelCall,
-    ModelInfo,
-    ModelPiece,
-    Ranking,
-    not_counted,
-)
+from paddock.ports.models import Embedded, Lost, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Ranking, not_counted
 from paddock.rules.agents.resources import FREE
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run.restart import pause_before
@@ -146,8 +137,6 @@ class ModelCatalog:
 
 
 class Attempts:
-    """Providers to ask for one model: itself, then its fallbacks."""
-
     def __init__(self, chain: Sequence[tuple[Provider, int]], *, clock: Callable[[], float]) -> None:
         """`chain` is each provider with the number of its retries."""
         self._chain = chain

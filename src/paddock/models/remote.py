@@ -78,13 +78,9 @@ class RemoteModel(ABC):
         self._connecting = asyncio.Lock()
         self._slots = _slots_for(spec.max_concurrency)
 
-    # --- what a subclass knows
-
     @abstractmethod
     def _introduction(self, key: str | None) -> Mapping[str, str]:
         """The headers that say who asks."""
-
-    # --- what the catalog asks
 
     async def invoke(self, call: ModelCall) -> ModelAnswer:
         body = self.wire.request(self._seen(call), self.spec, stream=False)
@@ -138,8 +134,6 @@ class RemoteModel(ABC):
         """Import what sends before the first question has to wait for it. Raises MissingKeyError."""
         await anyio.to_thread.run_sync(_load)
         await anyio.to_thread.run_sync(self.key.read)
-
-    # --- within
 
     def _seen(self, call: ModelCall) -> ModelCall:
         """The question as this model can take it. Raises INVALID_ARGUMENT."""

@@ -44,9 +44,6 @@ class Knowledge(Protocol):
         ...
 
 
-# --- what is stored -----------------------------------------------------------------------------------------------
-
-
 class BaseRow(Value, frozen=True):
     """One knowledge base. `embedding_model` empty: searched by words alone."""
 
@@ -96,9 +93,6 @@ class JobRow(Value, frozen=True):
     """Who brought it in, and uses the embedding model for it."""
 
 
-# --- what people do with it ----------------------------------------------------------------------------------------
-
-
 class KnowledgeBases(Knowledge, Protocol):
     """All of it: what runs ask, and what administrators do. Refusals are HostError with a sentence."""
 
@@ -123,9 +117,6 @@ class KnowledgeBases(Knowledge, Protocol):
     async def delete_document(self, workspace: str, kb_id: str, document_id: str, audit: AuditRow) -> None: ...
 
 
-# --- what a store keeps of it ---------------------------------------------------------------------------------------
-
-
 class StoredChunk(Value, frozen=True):
     """A chunk ready to be stored: its tokens for the index, and its vector when the base has an embedding model."""
 
@@ -135,8 +126,6 @@ class StoredChunk(Value, frozen=True):
 
 
 class FoundChunk(Value, frozen=True):
-    """A chunk and the document it is of."""
-
     chunk_no: int
     chunk: Chunk
     document: DocumentRow

@@ -21,8 +21,6 @@ from paddock.rules.values import Value
 
 
 class PeopleRecords(Rows, Protocol):
-    """Profiles of people, their feedback on answers, and the names of their conversations."""
-
     async def user(self, workspace_id: str, user_id: str) -> UserRow | None: ...
     async def feedback(self, session_id: str, item_ids: Sequence[str]) -> Mapping[str, FeedbackRow]:
         """Feedback on these items, by item."""
@@ -151,8 +149,6 @@ OldRows = Literal[
 
 
 class KeepingRecords(Rows, Protocol):
-    """Finds and deletes what is old or was deleted."""
-
     async def trimmed(self, session_id: str) -> Head:
         """The last fact that was trimmed from the beginning of a log; number 0 when none was."""
         ...

@@ -41,8 +41,6 @@ class ToolAnswer(Value, frozen=True):
 
 
 class Tools(Protocol):
-    """Tools of this host: all of them, or those of one source."""
-
     def list(self, workspace: str) -> Sequence[ToolInfo]: ...
     def find(self, workspace: str, name: str) -> ToolInfo | None: ...
     async def call(self, use: ToolUse) -> ToolAnswer:

@@ -81,9 +81,6 @@ def is_sure(silent_seconds: float) -> bool:
     return silent_seconds < SURE_SECONDS
 
 
-# --- the shared secret ------------------------------------------------------------------------------------------------
-
-
 MARK_DIGITS = 12
 
 

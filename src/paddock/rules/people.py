@@ -97,9 +97,6 @@ def over_budget(who: str, budget: Budget, *, tokens: int, cost: float, at_once: 
     return None
 
 
-# --- a whole workspace ------------------------------------------------------------------------------------------------
-
-
 MAX_LISTED = 200
 
 
@@ -135,8 +132,6 @@ class AuditQuery(Value, frozen=True):
 
 
 class AuditEntry(Value, frozen=True):
-    """A decision and its number in the trail."""
-
     number: int
     row: AuditRow
 
@@ -157,8 +152,6 @@ class UsageLine(Value, frozen=True):
 
 
 class Spender(Value, frozen=True):
-    """The model calls of one person."""
-
     user_id: str
     calls: int
     total_tokens: int
@@ -167,8 +160,6 @@ class Spender(Value, frozen=True):
 
 
 class Lap(Value, frozen=True):
-    """One run's times."""
-
     created_at: float
     started_at: float | None
     ended_at: float | None

@@ -51,8 +51,6 @@ class Now:
 
 
 class _Times:
-    """A histogram of durations."""
-
     __slots__ = ("_bounds", "counts", "sum")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
@@ -171,8 +169,6 @@ class Metrics:
 
 
 class Together:
-    """Passes everything on to several observers."""
-
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers
 

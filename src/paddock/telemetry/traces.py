@@ -37,8 +37,6 @@ class _Run:
 
 
 class Traces:
-    """An observer that makes spans."""
-
     def __init__(self, exporter: SpanExporter, version: str) -> None:
         resource = Resource.create({"service.name": "paddock", "service.version": version})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)

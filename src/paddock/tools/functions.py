@@ -139,8 +139,6 @@ WAITING, WAITING_IN_ALL = 256, 2048
 
 
 class FunctionTool:
-    """One function and what it takes."""
-
     def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
         self.info = signature.info
         self.signature = signature

@@ -210,8 +210,6 @@ class McpServer:
             text = f"the MCP server {self.name} was lost in the call{why}; whether it did its work is not known"
             return failed(text, unknown=True)
 
-    # --- within
-
     async def _asked(self, session: Any, tool: str, parameters: dict[str, Any]) -> Any:
         try:
             return await session.call_tool(tool, parameters)

@@ -50,8 +50,6 @@ NO_BOUND: Final = 1 << 62
 
 
 class Cap(Value, frozen=True):
-    """The most one field may hold."""
-
     field: str
     most: int
     measure: Measure
@@ -60,8 +58,6 @@ class Cap(Value, frozen=True):
 
 
 class CallCheck(Value, frozen=True):
-    """The fields of one host call that the gate checks."""
-
     resource: str = ""
     """The field that names what is touched: on the audit row, and in the grant when `kind` is set."""
     kind: ResourceKind | None = None

@@ -99,16 +99,17 @@ class Buckets:
         return found
 
 
+_CAPPED: Mapping[type, tuple[str, str]] = {
+    ArtifactsCap: ("the artifacts of this workspace", "wait until some expire, or ask for a higher limit"),
+    UploadsCap: ("your uploads", "delete some, or wait until they expire"),
+    StorageCap: ("this storage area", "delete keys first"),
+}
+
+
 def check_cap(held: int, cap: ArtifactsCap | UploadsCap | StorageCap) -> None:
-    if held <= cap.max_bytes:
-        return
-    if isinstance(cap, ArtifactsCap):
-        what, cure = "the artifacts of this workspace", "wait until some expire, or ask for a higher limit"
-    elif isinstance(cap, UploadsCap):
-        what, cure = "your uploads", "delete some, or wait until they expire"
-    else:
-        what, cure = "this storage area", "delete keys first"
-    raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"{what} would hold more than {cap.max_bytes} bytes; {cure}")
+    if held > cap.max_bytes:
+        what, cure = _CAPPED[type(cap)]
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"{what} would hold more than {cap.max_bytes} bytes; {cure}")
 
 
 KEPT_FREE = 0.1

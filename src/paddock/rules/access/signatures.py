@@ -65,9 +65,6 @@ def why_over(given: Credential, *, now: float, live_keys: Collection[str], keyle
             return None
 
 
-# --- signed parts ----------------------------------------------------------------------------------------------------
-
-
 _canonical = msgspec.json.Encoder().encode
 
 
@@ -93,9 +90,6 @@ def is_signed(keys: SigningKeys, key: str, signature: str, parts: Sequence[str |
 
 def _signature(secret: bytes, parts: Sequence[str | int]) -> str:
     return hmac.new(secret, _canonical(parts), sha256).hexdigest()
-
-
-# --- webhooks --------------------------------------------------------------------------------------------------------
 
 
 WEBHOOK_WINDOW_SECONDS = 300.0

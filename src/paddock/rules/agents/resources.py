@@ -33,8 +33,6 @@ FREE = Prices(0.0, 0.0)
 
 
 class ModelInfo(Value, frozen=True):
-    """One model that can be granted."""
-
     model_id: str
     model_type: str = "llm"
     """llm, embedding or rerank"""
@@ -156,9 +154,6 @@ def _server_of(name: str) -> str:
     return f": the MCP server {server!r} is not up (yet; the log says why), or nobody named it" if mark else ""
 
 
-# --- as the runner sees it --------------------------------------------------------------------------------------------
-
-
 def model_resources(offered: Offered, granted: Operations) -> list[dict[str, Any]]:
     return [
         {
@@ -240,9 +235,6 @@ def _frontend_tool(tool: Any) -> dict[str, Any] | None:
         "operations": [],
         "parameters": parameters if isinstance(parameters, dict) else {},
     }
-
-
-# --- which agent answers an event ------------------------------------------------------------------------------------
 
 
 Rules = Mapping[str, Sequence[str]]

@@ -74,9 +74,6 @@ def wrong_type(limits: AttachmentLimits) -> HostError:
     return HostError(ErrorCode.INVALID_ARGUMENT, f"an attachment must be one of {known}, judged by its content")
 
 
-# --- signed addresses ------------------------------------------------------------------------------------------------
-
-
 PATH = "/api/v1/agent/attachments"
 MAX_URL_CHARS = 4096
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
@@ -193,9 +190,6 @@ def counts(keys: SigningKeys, owner: Owner, address: ReadAddress, now: float) ->
 
 def _read_parts(owner: Owner, artifact_id: str, expires: int, disposition: str, by: str) -> Sequence[str | int]:
     return ["GET", artifact_id, owner.workspace_id, owner.user_id, expires, disposition, *([by] if by else [])]
-
-
-# --- uploads ----------------------------------------------------------------------------------------------------------
 
 
 def offered_id(keys: SigningKeys, owner: Owner, artifact_id: str, expires: int) -> str:

@@ -165,9 +165,6 @@ def _again(message: ClientMessage, index: int, known: Sequence[TranscriptRow]) -
     return Merged(index, replaces=row.seq, diverged=True)
 
 
-# --- as it is put on record -------------------------------------------------------------------------------------------
-
-
 class Supplied(Value, frozen=True):
     """Something a client brought along, in the shape of what agents say."""
 

@@ -37,9 +37,6 @@ from paddock.rules.values import Value, nothing, replace
 from paddock_sdk.protocol.history import AgentEventRecord
 from paddock_sdk.protocol.results import KNOWN_RESULTS
 
-# --- cursors ---------------------------------------------------------------------------------------------------------
-
-
 CHECK_BYTES = 6
 MAX_CURSOR = 128
 MAX_SEQ, MAX_NUMBER = 1 << 52, 1 << 62
@@ -86,9 +83,6 @@ def _check(body: bytes, session_id: str, view: View) -> bytes:
     of = ALL_SUBTHREADS if view.all_subthreads else f"={view.subthread_id}" if view.subthread_id is not None else ""
     where = f"{session_id}\0{of}\0".encode(errors="surrogatepass")
     return blake2b(where + body, digest_size=CHECK_BYTES, person=b"paddock cursor").digest()
-
-
-# --- events ----------------------------------------------------------------------------------------------------------
 
 
 INLINE_BYTES = 8192

@@ -99,9 +99,6 @@ def first_id_after(time: float) -> str:
     return f"{stamp[:8]}-{stamp[8:]}"
 
 
-# --- erased messages -------------------------------------------------------------------------------------------------
-
-
 ABOUT_RUN = ("client_run_id", "workspace_id", "user_id", "source", "door", "agent_id", "came_along")
 TELLING = frozenset({"streamed_text", "text_hash"})
 """Metadata from which the words could be had."""

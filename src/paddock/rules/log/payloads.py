@@ -83,9 +83,6 @@ def subject_of(event: RunEvent | None, message: Mapping[str, Any]) -> Mapping[st
     return event.subject
 
 
-# --- the words of a message ------------------------------------------------------------------------------------------
-
-
 def text_of(content: object) -> str:
     """The words of a message's content: a string, or the text elements of a list."""
     if isinstance(content, str):

@@ -40,8 +40,6 @@ class RunProjection:
         self.runs[run.run_id] = run
         return run
 
-    # --- a run's beginning -----------------------------------------------------------------------------------------
-
     def input(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         if fact.target is Target.AGENT:
             return self._dispatched(seq, fact)
@@ -107,8 +105,6 @@ class RunProjection:
         text = str(fact.payload["text"] or event["event_type"])
         return self._item(seq, fact, "system", "system", text, _encode(event), f"{fact.turn_id}.0")
 
-    # --- the session -------------------------------------------------------------------------------------------------
-
     def opened(self, _seq: int, fact: Fact) -> tuple[Row, ...]:
         """A first input opens a session without a word about it; only a closed one has to be told apart again."""
         if fact.payload.get("implicit"):
@@ -142,8 +138,6 @@ class RunProjection:
         accepted = self._accepted(seq, replace(fact, payload={"run": {"client_run_id": ""}}))
         self._keep(replace(accepted, subthread_id=fact.metadata.get(SUBTHREAD)))
         return self._dispatched(seq, fact)
-
-    # --- what it says ----------------------------------------------------------------------------------------------
 
     def message(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         follow = _SAID.get(fact.payload["type"])
@@ -213,8 +207,6 @@ class RunProjection:
             metadata=_marks(fact),
             subthread_id=run.subthread_id if run else None,
         )
-
-    # --- its end ---------------------------------------------------------------------------------------------------
 
     def completed(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         usage = fact.payload["data"].get("usage")
@@ -318,9 +310,6 @@ def settled(rows: list[Row]) -> list[Row]:
     if len(last) == len(runs):
         return rows
     return [row for row in rows if type(row) is not RunRow or last[row.run_id] is row]
-
-
-# --- the tables of a session made anew -------------------------------------------------------------------------------
 
 
 Key = TypeVar("Key")

@@ -22,8 +22,6 @@ def snake(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a shape: its name, what it must be, and whether it may be left out or null."""
-
     name: str
     kind: "_Kind"
     required: bool = False
@@ -71,8 +69,6 @@ def read_list(given: object, fields: tuple[Field, ...], where: str) -> list[Json
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """The requirement on a field, and its check."""
-
     expected: str
     check: Callable[[object], bool]
 

@@ -355,9 +355,6 @@ def moments(wall: datetime, zone: tzinfo, *, every: bool) -> list[float]:
     return [first, second] if every else [first]
 
 
-# --- jobs ------------------------------------------------------------------------------------------------------------
-
-
 MODE = "automation"
 """The `runtime_mode` of a job's runs."""
 

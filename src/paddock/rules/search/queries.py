@@ -131,9 +131,6 @@ def _invalid(sentence: str) -> HostError:
     return HostError(ErrorCode.INVALID_ARGUMENT, sentence)
 
 
-# --- conversations by what they are called and what was said in them -------------------------------------------------
-
-
 MAX_QUERY = 200
 MIN_BEGINNING = 3
 """The last word of a query may be the beginning of one, from this many letters on: people look while they type."""

@@ -24,9 +24,6 @@ def violations(before: SessionState, message: Message, decision: Decision, after
     return [f"{line}: {broken}" for line, check in CHECKS.items() for broken in check(step)]
 
 
-# --- the state --------------------------------------------------------------------------------------------------------
-
-
 def _speaker_owns_the_turn(step: Step) -> Iterator[str]:
     speaker, turn = step.after.speaking_agent_id, step.after.turn
     if speaker is not None and (turn is None or turn.agent_id != speaker or turn.status is not TurnStatus.RUNNING):

@@ -82,12 +82,7 @@ def _activate(story: Unfolding, agent_id: str, tx_id: str, at: float, *, wanted:
         story.say(wording.switched(agent_id, active, "invited", "INVITE_AGENT", at, tx_id=tx_id))
 
 
-def adding_failed(
-    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
-) -> Decision:
-    story = Unfolding(state)
-    if answered:
-        story.say(_from_manager("ADD_AGENT_FAILED", transaction, error, at))
+def adding_failed(story: Unfolding, transaction: Transaction, error: Mapping[str, Any], at: float) -> Decision:
     told = {**error, "agent_id": transaction.agent_id}
     story.say(wording.tell(Event.ERROR, "ADD_AGENT_FAILED", transaction.tx_id, told, at))
     if transaction.kind == "handover":
@@ -139,13 +134,8 @@ def agent_removed(state: SessionState, transaction: Transaction, info: Mapping[s
     return go_on(story, at)
 
 
-def removing_failed(
-    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
-) -> Decision:
+def removing_failed(story: Unfolding, transaction: Transaction, error: Mapping[str, Any], at: float) -> Decision:
     """Make the agent a member again, because its state could not be kept."""
-    story = Unfolding(state)
-    if answered:
-        story.say(_from_manager("REMOVE_AGENT_FAILED", transaction, error, at))
     agent_id = transaction.agent_id or ""
     told = {**error, "agent_id": agent_id}
     story.say(wording.tell(Event.ERROR, "REMOVE_AGENT_FAILED", transaction.tx_id, told, at))

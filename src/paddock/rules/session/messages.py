@@ -187,9 +187,6 @@ class CloseRequested(Message, frozen=True):
     at: float = 0.0
 
 
-# --- answers to transactions ------------------------------------------------------------------------------------------
-
-
 class ManagerReplied(Message, frozen=True):
     """The session manager answered one request. A failure's payload is its error."""
 

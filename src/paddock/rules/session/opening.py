@@ -1,7 +1,7 @@
 """Opening and closing the session, and the answers of the session manager (scenario H)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from paddock.rules.session import wording
 from paddock.rules.session.cancel import ask_to_stop
@@ -47,9 +47,6 @@ def request_close(state: SessionState, message: CloseRequested) -> Decision:
     return go_on(story, message.at)
 
 
-# --- what the manager answers -----------------------------------------------------------------------------------------
-
-
 def _opened(state: SessionState, transaction: Transaction, payload: Mapping[str, Any], at: float) -> Decision:
     """A first input may have opened the session meanwhile; then it stays as it is."""
     story = Unfolding(state)
@@ -69,31 +66,18 @@ def _closed(state: SessionState, transaction: Transaction, payload: Mapping[str,
     return story.decision()
 
 
-def _session_failed(
-    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
-) -> Decision:
+def _session_failed(story: Unfolding, transaction: Transaction, error: Mapping[str, Any], at: float) -> Decision:
     """The session stays what it was."""
-    story = Unfolding(state)
-    if answered:
-        story.say(wording.from_manager("SESSION_FAILED", transaction.tx_id, error, at))
     told = {**error, "request": transaction.kind}
     story.say(wording.tell(Event.ERROR, "SESSION_FAILED", transaction.tx_id, told, at))
     return go_on(story, at)
 
 
-class _Failed(Protocol):
-    def __call__(
-        self, state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
-    ) -> Decision: ...
-
-
 class _Answers(NamedTuple):
-    """The answers a chain waits for, and the function that handles each."""
-
     done: str
     failed: str
     when_done: Callable[[SessionState, Transaction, Mapping[str, Any], float], Decision]
-    when_failed: _Failed
+    when_failed: Callable[[Unfolding, Transaction, Mapping[str, Any], float], Decision]
 
 
 _CHAINS: Mapping[str, _Answers] = {
@@ -114,7 +98,9 @@ def manager_replied(state: SessionState, message: ManagerReplied) -> Decision:
     if message.answer == answers.done:
         return answers.when_done(state, transaction, message.payload, message.at)
     if message.answer == answers.failed:
-        return answers.when_failed(state, transaction, message.payload, message.at, answered=True)
+        told = {} if answers.failed == "SESSION_FAILED" else {"agent_id": transaction.agent_id}
+        said = wording.from_manager(answers.failed, transaction.tx_id, {**told, **message.payload}, message.at)
+        return answers.when_failed(Unfolding(state, [said]), transaction, message.payload, message.at)
     return ignored("manager_answer_ignored", None, "another_question")
 
 
@@ -123,7 +109,7 @@ def manager_timed_out(state: SessionState, message: ManagerTimedOut) -> Decision
     if transaction is None:
         return ignored("manager_timeout_ignored", None, "not_waiting")
     error = wording.error("manager_timeout", "The session manager did not answer in time.", retryable=True)
-    return _CHAINS[transaction.kind].when_failed(state, transaction, error, message.at, answered=False)
+    return _CHAINS[transaction.kind].when_failed(Unfolding(state), transaction, error, message.at)
 
 
 def _asked(state: SessionState, tx_id: str) -> Transaction | None:

@@ -110,9 +110,6 @@ def _input(budget: CompileBudget, draft: object, where: str) -> Node | None:
     return field
 
 
-# --- an action of a person -------------------------------------------------------------------------------------------
-
-
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 

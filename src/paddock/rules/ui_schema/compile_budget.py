@@ -70,8 +70,6 @@ class CompileBudget:
         self._left[what] -= 1
         return True
 
-    # --- text
-
     def text(self, value: object, where: str, *, limit: int | None = None) -> str | None:
         """Text as text: no hidden characters, within the limits. None when there is nothing to show."""
         if value is None:
@@ -105,8 +103,6 @@ class CompileBudget:
         if value is not None:
             self.note(f"{where}: not one of {', '.join(sorted(known))}")
         return default
-
-    # --- parts
 
     def mapping(self, value: object, where: str) -> dict[str, Any] | None:
         """An object with text keys, without those that harm a script that walks it."""

@@ -69,8 +69,6 @@ class FileBlobs:
             raise HostError(ErrorCode.RUNTIME_ERROR, "this is not the name of stored bytes")
         return self._directory / name[:2] / name
 
-    # --- writing -----------------------------------------------------------------------------------------------------
-
     @asynccontextmanager
     async def keep(self, pieces: AsyncIterable[bytes], *, max_bytes: int) -> AsyncGenerator[Blob]:
         beside = self._unfinished / secrets.token_hex(16)
@@ -117,8 +115,6 @@ class FileBlobs:
         beside.replace(path)
         synced(path.parent)
 
-    # --- reading -----------------------------------------------------------------------------------------------------
-
     async def read(self, sha256: str, offset: int, length: int) -> bytes:
         return await _on_a_thread(self._read, sha256, offset, length)
 
@@ -144,8 +140,6 @@ class FileBlobs:
         if len(self._checked) > MAX_CHECKED:
             with suppress(KeyError):
                 self._checked.popitem(last=False)
-
-    # --- forgetting --------------------------------------------------------------------------------------------------
 
     async def remove(self, sha256: str, *, needed: Callable[[], Awaitable[bool]]) -> bool:
         if sha256 in self._kept:

@@ -77,8 +77,6 @@ async def _each(connection: Connection, work: Callable[[int], Work[Answer]], beg
         last = numbers[-1]
 
 
-# --- what `paddock doctor` says ---------------------------------------------------------------------------------------
-
 OLDEST = 14
 """The oldest major version that its makers still mend."""
 Verdict = tuple[Literal["ok", "note", "fail"], str, str]

@@ -302,9 +302,6 @@ _SAYS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str, s
 """The first that fits counts."""
 
 
-# --- text that PostgreSQL cannot hold ---------------------------------------------------------------------------------
-
-
 _NUL, _MARK = "\x00", "\x1a"
 
 

@@ -176,8 +176,6 @@ def _entries_for(phrases: Sequence[Phrase], beginning: Beginning = _beginning) -
     return list(dict.fromkeys(entry for phrase in phrases for entry in entries_for(phrase, beginning)))
 
 
-# --- the words of knowledge ------------------------------------------------------------------------------------------
-
 MOST_POSITIONS = 255
 """As many places of one word as the database keeps."""
 

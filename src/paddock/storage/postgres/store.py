@@ -35,8 +35,6 @@ from paddock.storage.tables.statements import Engine
 
 
 class _Open(NamedTuple):
-    """The parts of an open store."""
-
     writer: Writer
     reader: Reader
     history: HistorySearch
@@ -90,8 +88,6 @@ class PostgresStore(Records):
     def healthy(self) -> bool:
         return self._parts is not None and self._parts.writer.healthy
 
-    # --- the log
-
     async def claim(self, session_id: str) -> Claim:
         writer = self.writer
         on_its_way = writer.is_waiting(session_id)
@@ -128,15 +124,11 @@ class PostgresStore(Records):
     async def find_sessions(self, query: ThreadQuery) -> FoundThreads:
         return await self._open.threads.find(query)
 
-    # --- rows that belong to no session's facts
-
     async def write(self, rows: Sequence[Apart | ApiKeyRow]) -> None:
         await self.writer.submit(None, rows)
 
     async def scrub(self) -> None:
         """Not ours to do: the server's files are the server's."""
-
-    # --- for tables of their own that live in this database
 
     async def perform(self, deed: Ask[Answer], rows: Sequence[AuditRow] = (), *, durably: bool = True) -> Answer:
         """Do something together with these rows, beside the writer: long works never hold up the log."""
@@ -146,8 +138,6 @@ class PostgresStore(Records):
             return await deed(connection)
 
         return await self.reader.perform(together, durably=durably)
-
-    # --- within
 
     @property
     def writer(self) -> Writer:

@@ -124,8 +124,6 @@ class Writer(Owners):
         self._refuse_all(StorageUnavailableError("the store is closed"))
         self._connection.terminate()
 
-    # --- one group ---------------------------------------------------------------------------------------------------
-
     async def _write_for_ever(self) -> None:
         while not self._closed or self._queue:
             if not self.healthy:

@@ -35,8 +35,6 @@ class IndexedTo(Value, frozen=True):
 
 
 class Text(Value, frozen=True):
-    """A text on its way into an index."""
-
     session_no: int
     seq: int
     content: str

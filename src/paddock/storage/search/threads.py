@@ -158,8 +158,6 @@ class ThreadSearch:
             return False
         return True
 
-    # --- what is missing ---------------------------------------------------------------------------------------------
-
     async def _add_missing(self, whose: Whose) -> None:
         try:
             if self._settle is not None and whose in self._known:

@@ -43,8 +43,6 @@ _APART = 23
 
 
 class _Filter:
-    """So many sessions, two bits each."""
-
     __slots__ = ("_bits", "_mask", "room", "size")
 
     def __init__(self, size: int) -> None:
@@ -116,8 +114,6 @@ def _merge(pages: int) -> Work[int]:
 
 
 class _Open(NamedTuple):
-    """The parts of an open store."""
-
     writer: Writer
     reader: Connection
     pool: ReaderPool
@@ -158,8 +154,6 @@ class SqliteStore(Records):
 
     def healthy(self) -> bool:
         return self._parts is not None and self._parts.writer.healthy
-
-    # --- the log
 
     async def claim(self, session_id: str) -> Claim:
         writer = self.writer
@@ -208,8 +202,6 @@ class SqliteStore(Records):
         finally:  # also when nobody waits for it any more
             parts.threads.hear(rows)
 
-    # --- for tables of their own that live in this file
-
     async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
         """Do something inside the next commit, together with these rows. Short: others wait for it."""
         await self.writer.submit(None, rows, deed)
@@ -224,8 +216,6 @@ class SqliteStore(Records):
     async def ask(self, question: Callable[[Connection], Answer]) -> Answer:
         """The answer to a question that may take a while, asked on a thread."""
         return await self._open.pool.ask(question)
-
-    # --- within
 
     @property
     def writer(self) -> Writer:

@@ -92,8 +92,6 @@ class Writer(Owners):
         self._groups.put(None)
         await asyncio.to_thread(self._thread.join)
 
-    # --- one group ---------------------------------------------------------------------------------------------------
-
     def _begin(self) -> None:
         """The next group: at once while works come alone, else when those about to come have come."""
         if self._crowded:
@@ -136,8 +134,6 @@ class Writer(Owners):
         if self._connection.in_transaction:
             with suppress(apsw.Error):  # some errors have rolled back already
                 self._connection.execute("rollback")
-
-    # --- on the thread -----------------------------------------------------------------------------------------------
 
     def _write_for_ever(self) -> None:
         while (works := self._groups.get()) is not None:

@@ -85,8 +85,6 @@ _TICKS = Query(
 
 
 class AutomationReads(HasEngine):
-    """The part of the store that looks these up."""
-
     automation = one(rows.AutomationRow, "select {columns} from automations where job_id = :job_id")
     automation_of_thread = one(rows.AutomationRow, "select {columns} from automations where thread_id = :thread_id")
     automations = many(
@@ -115,12 +113,7 @@ select {columns} from (
         return await self.engine.all(_TICKS, job_id=job_id, before=1e300 if before is None else before, limit=limit)
 
 
-# --- calendars --------------------------------------------------------------------------------------------------------
-
-
 class CalendarReads(HasEngine):
-    """The part of the store that looks calendars up."""
-
     calendar_state = one(
         rows.CalendarState,
         """

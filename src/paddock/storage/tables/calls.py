@@ -88,30 +88,20 @@ def _of_a_run(table: str, view: View) -> str:
     return _OF_A_RUN.format(table=table, subthread=condition) if condition else ""
 
 
-class CallReads(HasEngine):
-    """The part of the store that looks calls up."""
+def _unanswered(table: str, outcome: str, order: str) -> str:
+    return f"""
+select {{columns}} from {table} /*sqlite indexed by {table}_open*/ where {outcome} = 'started' and not exists (
+  select 1 from runs
+   where runs.run_id = {table}.run_id and (runs.status in ('queued', 'running') or runs.ended_at > :over_since))
+ order by {order} limit :limit"""
 
+
+class CallReads(HasEngine):
     tool_calls = many(
         ToolCallRow, "select {columns} from tool_calls where run_id = :run_id order by call_no limit :limit", limit=1000
     )
-    unanswered_tool_calls = many(
-        ToolCallRow,
-        """
-select {columns} from tool_calls /*sqlite indexed by tool_calls_open*/ where status = 'started' and not exists (
-  select 1 from runs
-   where runs.run_id = tool_calls.run_id and (runs.status in ('queued', 'running') or runs.ended_at > :over_since))
- order by call_no limit :limit""",
-        limit=1000,
-    )
-    unanswered_model_calls = many(
-        ModelUsageRow,
-        """
-select {columns} from model_usage /*sqlite indexed by model_usage_open*/ where result = 'started' and not exists (
-  select 1 from runs
-   where runs.run_id = model_usage.run_id and (runs.status in ('queued', 'running') or runs.ended_at > :over_since))
- order by usage_no limit :limit""",
-        limit=1000,
-    )
+    unanswered_tool_calls = many(ToolCallRow, _unanswered("tool_calls", "status", "call_no"), limit=1000)
+    unanswered_model_calls = many(ModelUsageRow, _unanswered("model_usage", "result", "usage_no"), limit=1000)
     model_usage = many(
         ModelUsageRow,
         "select {columns} from model_usage where run_id = :run_id order by usage_no limit :limit",
@@ -176,8 +166,6 @@ def _step(found: Sequence[Any]) -> ApprovalStepRow | None:
 
 
 class ApprovalReads(HasEngine):
-    """The part of the store that looks approvals up."""
-
     approval = one(_approval, f"{_WHOLE} where a.approval_id = :approval_id")
     approvals = many(
         _approval,

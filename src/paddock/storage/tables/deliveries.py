@@ -51,8 +51,6 @@ not exists (
 
 
 class DeliveryReads(HasEngine):
-    """The part of the store that looks these up."""
-
     platform_event = one(
         rows.PlatformEventRow,
         "select {columns} from platform_events where platform = :platform and event_id = :event_id",

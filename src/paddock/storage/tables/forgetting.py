@@ -171,8 +171,6 @@ update platform_events set body_hash = no_bytes()
     ),
 }
 
-# --- what is old -----------------------------------------------------------------------------------------------------
-
 
 class Old(NamedTuple):
     """Rows of a table that are forgotten by age: which keys are old, and what is deleted for them."""
@@ -238,8 +236,6 @@ def _forget_old(old: Old, keys: Sequence[Any]) -> Work[int]:
 
 
 class ForgettingReads(HasEngine):
-    """The part of the store that finds what is old, and forgets it."""
-
     async def words_of(self, workspace_id: str, user_id: str | None) -> int:
         [words] = await self.engine.long(_WORDS, workspace_id=workspace_id, user_id=user_id)
         return words

@@ -139,8 +139,6 @@ def _beginning(column: str, prefix: str) -> tuple[str, str | None]:
 
 
 class KeptReads(HasEngine):
-    """The part of the store that looks these up."""
-
     artifact = one(rows.ArtifactRow, "select {columns} from artifacts where artifact_id = :artifact_id")
     artifacts_of = many(
         rows.ArtifactRow,

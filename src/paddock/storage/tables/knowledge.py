@@ -116,8 +116,6 @@ class Words(Protocol):
 
 @runtime_checkable
 class HasWords(HasEngine, Protocol):
-    """A store that keeps knowledge."""
-
     words: Words
 
 
@@ -127,8 +125,6 @@ class KnowledgeTables:
     def __init__(self, engine: Engine, words: Words) -> None:
         self.engine = engine
         self._words = words
-
-    # --- bases
 
     bases = many(BaseRow, "select {columns} from knowledge_bases where workspace_id = :workspace order by kb_id")
     base = one(BaseRow, f"select {{columns}} {_OF_BASE}")
@@ -155,8 +151,6 @@ class KnowledgeTables:
         for document_no in documents:
             await self._drop(document_no)
         return True
-
-    # --- documents
 
     documents = long(
         DocumentRow,
@@ -211,8 +205,6 @@ select {{columns}} from knowledge_documents
         for document_no in left:
             await self._drop(document_no)
         return len(left)
-
-    # --- jobs
 
     async def add_job(self, job: JobRow, source: bytes, audit: AuditRow) -> None:
         if await self._kb_no(job.workspace_id, job.kb_id) is None:
@@ -274,8 +266,6 @@ select {columns} from knowledge_jobs
         await self.engine.do(partial(_finish, job, replaced))
         for number in replaced if job.status == "completed" else new:
             await self._drop(number)
-
-    # --- what is found
 
     async def find(
         self, workspace: str, kb_id: str, terms: Sequence[Phrase], *, limit: int, only: ChunkFilter

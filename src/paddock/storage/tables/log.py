@@ -80,8 +80,6 @@ select {FACT} from facts where session_no = {NUMBER} and (position, seq) > (:pos
 
 
 class LogReads(HasEngine):
-    """The part of the store that reads the log."""
-
     async def look(self, session_id: str) -> Claim:
         place = await self.place(session_id)
         return await self.claim_at(session_id, 0, place, deleted=place is None and await self.is_buried(session_id))
@@ -121,8 +119,6 @@ select {FACT} from facts /*sqlite indexed by facts_moved*/
 
     is_buried = one(is_there, "select 1 from tombstones where session_id = :session_id", otherwise=False)
 
-    # --- for whoever claims
-
     place = one(several, f"select {PLACE} from sessions where session_id = :session_id")
 
     async def end(self, session_id: str) -> tuple[int, Head]:
@@ -148,9 +144,6 @@ select {FACT} from facts /*sqlite indexed by facts_moved*/
             facts=tuple(sorted(facts, key=attrgetter("seq"))),
             left=left,
         )
-
-
-# --- whether it is sound ---------------------------------------------------------------------------------------------
 
 
 def facts_in_order(session_id: str) -> Work[list[StoredFact]]:
@@ -186,8 +179,6 @@ def _is_told_by(anchor: StoredFact, trimmed: Head) -> bool:
     told: dict[str, Any] = anchor.read_payload() or {}
     return (told.get("through"), told.get("digest")) == (trimmed.seq, trimmed.digest.hex())
 
-
-# --- for whoever appends ---------------------------------------------------------------------------------------------
 
 Ranges = Sequence[tuple[str, int, int]]
 """(turn_id, first, last) of replaced deltas, both ends included."""

@@ -54,8 +54,6 @@ def _entry(number: int, *found: Any) -> AuditEntry:
 
 
 class OverviewReads(HasEngine):
-    """The part of the store that looks these up."""
-
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         if run_id is None:
             return await self.engine.all(_ALL, limit=limit)

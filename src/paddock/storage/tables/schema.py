@@ -25,9 +25,6 @@ def _read(file_name: str, sql: str) -> Migration:
     return Migration(int(number), name, sql)
 
 
-# --- what they do beyond SQL ----------------------------------------------------------------------------------------
-
-
 def find_subthreads() -> Work[None]:
     """Step `subthreads`: what the logs of platforms say about threads and speakers."""
     sessions = yield ask("""

@@ -238,12 +238,8 @@ class Engine(Protocol):
 
 
 class HasEngine(Protocol):
-    """A part of a store that asks."""
-
     engine: Engine
 
-
-# --- methods of a store that ask one query ---------------------------------------------------------------------------
 
 # Their parameters are the values of the query, in order; those with a default may be left out. What they mean and what
 # is promised stands in the port.

@@ -60,8 +60,6 @@ update agents set updated_by = :to_user where workspace_id = :workspace_id and u
 
 
 class TakingOverReads(HasEngine):
-    """The part of the store that tells how much there is to take over."""
-
     count_sessions = one(
         value, "select count(*) from sessions where workspace_id = :workspace_id and user_id = :user_id", otherwise=0
     )
