@@ -113,9 +113,8 @@ class Draft:
             run_id = message.turn_id if type(message) is messages.CancelRequested else None
             about, reason = str(getattr(message, "agent_id", "") or ""), getattr(message, "reason", "user")
             row = self.audit(wish, run_id, reason, result="allowed", resource=about)
-            who = (
-                message.user_id if type(message) is messages.CancelRequested else ""
-            )  # an administrator may stop anybody's run
+            # an administrator may stop anybody's run
+            who = message.user_id if type(message) is messages.CancelRequested else ""
             self.rows.append(replace(row, actor=f"user:{who}") if who else row)
         collected = self._memory.collected
         ends = isinstance(message, messages.CancelAcknowledged | messages.CancelTimedOut | messages.RunFailed)
