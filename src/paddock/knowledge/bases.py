@@ -149,7 +149,6 @@ class Bases:
     async def add(
         self, payer: Payer, kb_id: str, name: str, content: bytes, audit: AuditRow, metadata: Mapping[str, Any]
     ) -> JobRow:
-        """Accept a document: it is stored when this returns, and found when its job has completed."""
         _check_document(name, content, metadata)
         await self.get(payer.workspace_id, kb_id)
         await self._check_room(payer.workspace_id)

@@ -124,8 +124,6 @@ delete from facts where session_no = ? and position between ? and ? and turn_id 
 
 
 class QueuedWrite(msgspec.Struct, eq=False):
-    """Something to write, and who waits for it. `batch` is None for rows that belong to no session's log."""
-
     batch: Batch | None
     rows: Sequence[Row | ApiKeyRow]
     done: asyncio.Future[None]
