@@ -13,6 +13,7 @@ from base64 import b64decode
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from typing import Any
 
@@ -103,28 +104,24 @@ ENDED = "it ended"
 NOT_YET = "it has not been started yet"
 
 
+@dataclass(eq=False)
 class McpServer:
     """Owned by one task, `run`; asked by many."""
 
-    def __init__(
-        self,
-        name: str,
-        spec: McpServerSpec,
-        *,
-        reveal: Callable[[str], str],
-        mark: Mapping[str, str],
-        clock: Callable[[], float],
-    ) -> None:
-        """`reveal` turns a reference into its secret; `mark` is what our processes carry in their environment."""
-        self.name = name
+    name: str
+    spec: McpServerSpec
+    _: KW_ONLY
+    reveal: Callable[[str], str]
+    """Turns a reference into its secret."""
+    mark: Mapping[str, str]
+    """Our processes carry it in their environment."""
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
         self.tools: Mapping[str, tuple[str, ToolInfo]] = {}
         """By the name tools have here: the name they have there, and what is known of them. Kept while it restarts."""
         self.problem: str | None = NOT_YET
         """For whoever runs the host: all workspaces share the server, and a library may quote anything."""
-        self.spec = spec
-        self._reveal = reveal
-        self._mark = mark
-        self._clock = clock
         self._places = Places(AT_ONCE, each=EACH, waiting=WAITING, waiting_in_all=WAITING_IN_ALL)
         self._session: Any = None
         self._changed = asyncio.Event()
@@ -171,7 +168,7 @@ class McpServer:
             await self._settled.wait()
 
     async def call(self, use: ToolUse) -> ToolAnswer:
-        seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self._clock()))
+        seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self.clock()))
         try:
             async with asyncio.timeout(seconds) as limit:
                 await self._places.enter(use.workspace_id)
@@ -270,11 +267,11 @@ class McpServer:
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[tuple[Any, Any]]:
         if self.spec.url is not None:
-            headers = {key: self._reveal(value) for key, value in self.spec.headers.items()}
+            headers = {key: self.reveal(value) for key, value in self.spec.headers.items()}
             async with over_http(self.spec.url, headers, self._seen) as streams:
                 yield streams
         else:
-            env = {key: self._reveal(value) for key, value in self.spec.env.items()} | dict(self._mark)
+            env = {key: self.reveal(value) for key, value in self.spec.env.items()} | dict(self.mark)
             command = [sys.executable, "-m", "paddock.tools.mcp_child", str(self.spec.command), *self.spec.args]
             async with (
                 logged(self.name, self._told) as errors,
