@@ -207,7 +207,7 @@ async def test_a_session_that_failed_answers_at_once() -> None:
         (await house.gateway.next()).delta("x")
         await until(lambda: session.failed)
         with pytest.raises(HostError):
-            await asyncio.wait_for(session.record(RunFailed(accepted.run_id, "x", "y")), 30)
+            await asyncio.wait_for(session.record(RunFailed(accepted.run_id, "runner.crashed", "y")), 30)
 
 
 async def test_what_is_on_record_is_answered_even_when_starting_it_goes_wrong() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any
+from typing import Any, NewType
 
 from paddock_sdk.protocol import errors as wire
 
@@ -23,6 +23,14 @@ class ErrorCode(StrEnum):
     SESSION_CLOSED = "session_closed"
     UNAVAILABLE = "unavailable"
     CURSOR_EXPIRED = "cursor_expired"
+
+
+RunCode = wire.RunCode
+"""Every code that a run can end with by the host's word. Where a run ends nothing else passes the type checker."""
+RUN_CODES = wire.HOST_FAILURE_CODES
+RunnersOwn = NewType("RunnersOwn", str)
+"""A code that a runner made up for itself."""
+EndCode = RunCode | RunnersOwn
 
 
 class HostError(Exception):

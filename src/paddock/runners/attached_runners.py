@@ -14,7 +14,7 @@ import structlog
 
 from paddock.ports import Caller, RunnerStatus
 from paddock.rules.access.signatures import HOST, Credential
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import EndCode, ErrorCode, HostError
 from paddock.runners.installed.manifests import check_manifests, lower, read_permissions
 from paddock.runners.processes.shared import ProcessServices
 from paddock.runners.wire.connection import LineTransport, RunnerConnection, RunnerPeer
@@ -144,7 +144,7 @@ class AttachedRunner:
     def feed_line(self, line: bytes) -> None:
         self.connection.feed_line(line)
 
-    def end(self, code: str = "runner.crashed", message: str = "the attached runner disconnected") -> None:
+    def end(self, code: EndCode = "runner.crashed", message: str = "the attached runner disconnected") -> None:
         """The other side is gone, or we are: its runs end with it."""
         self._let_go(code, message)
 
@@ -170,7 +170,7 @@ class AttachedRunner:
         )
         self._let_go("runner.refused", why, why=why, refused=True)
 
-    def _let_go(self, code: str, message: str, *, why: str = "", refused: bool = False) -> None:
+    def _let_go(self, code: EndCode, message: str, *, why: str = "", refused: bool = False) -> None:
         self._on_gone(self)
         self.connection.end(code, message)
         self._transport.close(why, refused=refused)
@@ -256,7 +256,7 @@ class AttachedRunners:
         for runner in list(self._connected):
             runner.tell_peers()
 
-    def show_out(self, code: str, message: str) -> None:
+    def show_out(self, code: EndCode, message: str) -> None:
         for runner in list(self._connected):
             runner.end(code, message)
 

@@ -18,7 +18,7 @@ from paddock.host.session.sessions import Sessions
 from paddock.ports.bus import Subscription
 from paddock.ports.hosts import steady_seconds
 from paddock.ports.waiting import rung_within
-from paddock.rules.cluster import BEAT_SECONDS, LOST, SHUT_DOWN, WHY, KnownHost, lapsed, unsettled, was_away
+from paddock.rules.cluster import BEAT_SECONDS, LOST, SHUT_DOWN, KnownHost, lapsed, unsettled, was_away, why_gone
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow
 
@@ -212,7 +212,7 @@ class Peers:
             if not new:
                 log.warning("sessions could not be taken over yet", action="peers.take_over", sessions=len(left))
                 return len(tried)  # they are tried again at the next beat
-            await self.sessions.take_over([(one.session_id, one.why, WHY.get(one.why, WHY[LOST])) for one in new])
+            await self.sessions.take_over([(one.session_id, *why_gone(one.why)) for one in new])
             tried |= {one.session_id for one in new}
         await self._hosts.settled(gone)
         if tried:

@@ -24,7 +24,7 @@ from paddock.ports.runners import IsolationLevel
 from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents
 from paddock.rules.access.permissions import Allowance, Grant, RunScope, allowance, granted_files
 from paddock.rules.agents.resources import NOTHING_OFFERED, Offered, not_offered
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import RUN_CODES, ErrorCode, HostError, RunCode
 from paddock.rules.log.payloads import actor_of
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.run.context import ResolvedAgent, resolved_agent, with_tools
@@ -36,7 +36,7 @@ log = structlog.get_logger("paddock.runs")
 
 MAX_KEPT = 4096
 """Resolved agents that are kept; others are worked out again when needed."""
-ISOLATION_TOO_LOW = "agent.isolation_too_low"
+ISOLATION_TOO_LOW: RunCode = "agent.isolation_too_low"
 
 Kept = TypeVar("Kept")
 
@@ -185,7 +185,7 @@ def _asks_for_resources(manifest: AgentRunnerManifest) -> bool:
 
 NOTHING_YET = ResolvedAgent(Allowance("", frozenset(), frozenset(), frozenset()), {}, {}, {}, {})
 """Stands for the agent of a run whose runner is not known yet."""
-START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
+START_CODES: Mapping[ErrorCode, RunCode] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
 
 @dataclass(kw_only=True, eq=False)
@@ -239,7 +239,7 @@ class Granting:
         decision = await session.record(RunGranted(run.run_id, recorded, now))
         return bool(decision.facts) and not run.over
 
-    def why_not(self, run_id: str, agent_id: str, workspace: str) -> tuple[str, str]:
+    def why_not(self, run_id: str, agent_id: str, workspace: str) -> tuple[RunCode, str]:
         error = self.authority.refusal(agent_id, workspace)
         log_why(run_id, error)
         if error is None:
@@ -284,8 +284,9 @@ def _refused(run: LiveRun, at: float) -> AuditRow:
     )
 
 
-def start_code(error: HostError) -> str:
-    return str(error.details.get("run_code") or START_CODES.get(error.code, "runner.start_failed"))
+def start_code(error: HostError) -> RunCode:
+    known = error.details.get("run_code")
+    return known if known in RUN_CODES else START_CODES.get(error.code, "runner.start_failed")
 
 
 def log_why(run_id: str, error: HostError | None) -> None:

@@ -11,7 +11,7 @@ from paddock.host.runs.live_run import LiveRun, ResultHandling
 from paddock.host.runs.live_runs import LiveRuns
 from paddock.host.session.loop import SessionLoop
 from paddock.ports import RunHandle, RunnerGateway
-from paddock.rules.errors import HostError
+from paddock.rules.errors import EndCode, HostError
 from paddock.rules.session import commands
 from paddock.rules.session.messages import AckTimedOut, CancelAcknowledged, CancelTimedOut, RunFailed
 
@@ -128,7 +128,7 @@ class Runs:
         self._arm_both(run)
         return True
 
-    def _refuse(self, session: SessionLoop, run_id: str, code: str, message: str) -> None:
+    def _refuse(self, session: SessionLoop, run_id: str, code: EndCode, message: str) -> None:
         session.post(RunFailed(run_id, code, message, at=self.handling.clock()))
 
     async def _dispatch(self, run: LiveRun) -> None:

@@ -19,6 +19,7 @@ from paddock.host.session.memory import STORE_AWAY, SessionLoops, restored, stat
 from paddock.host.session.services import SessionServices
 from paddock.ports import Batch, Claim, ConversationRecords, EventLog, SessionRecords
 from paddock.rules.errors import (
+    EndCode,
     ErrorCode,
     HostError,
     OwnedElsewhereError,
@@ -129,7 +130,7 @@ class Sessions:
             loop.give_up(StaleOwnerError("this host was declared gone"))
         return len(loops)
 
-    async def recover(self, code: str, message: str) -> int:
+    async def recover(self, code: EndCode, message: str) -> int:
         """End every unfinished run once. Queued runs go on, and so does every transaction: loading its session asks
         again and starts its timers."""
         seen: dict[str, None] = {run.session_id: None for run in await self.store.unfinished_runs()}
@@ -137,7 +138,7 @@ class Sessions:
         await self.take_over([(session_id, code, message) for session_id in seen])
         return len(seen)
 
-    async def take_over(self, left: Sequence[tuple[str, str, str]]) -> None:
+    async def take_over(self, left: Sequence[tuple[str, EndCode, str]]) -> None:
         """Take over these sessions, each with the code and the sentence its live run ends with."""
         waiting = list(left)
         while waiting:  # together, so that their ends share commits and the host is ready soon
@@ -205,7 +206,7 @@ class Sessions:
             await asyncio.sleep(QUEUE_LOOK_SECONDS)
             self.expire_queued()
 
-    async def _recover_one(self, session_id: str, code: str, message: str) -> None:
+    async def _recover_one(self, session_id: str, code: EndCode, message: str) -> None:
         """End the runs of one session. When it cannot be read or written, or its next turn waits for a runner, the
         others do not wait for it."""
         run_id: str | None = None
@@ -221,7 +222,7 @@ class Sessions:
             log.exception("a session could not be recovered yet", action="session.recover", session_id=session_id)
         self._see_to(session_id, run_id, code, message, delay=0.0)
 
-    async def _interrupt(self, session_id: str, code: str, message: str, run_id: str | None = None) -> None:
+    async def _interrupt(self, session_id: str, code: EndCode, message: str, run_id: str | None = None) -> None:
         """End the live turn; with `run_id` only that one."""
         loop = await self.open(session_id)
         turn = loop.state.turn
@@ -293,13 +294,13 @@ class Sessions:
             run_id = state.turn.turn_id if state.turn else NO_TURN
             self._see_to(session.session_id, run_id, *STORE_AWAY, delay=RETRY_SECONDS)
 
-    def _see_to(self, session_id: str, run_id: str | None, code: str, message: str, *, delay: float) -> None:
+    def _see_to(self, session_id: str, run_id: str | None, code: EndCode, message: str, *, delay: float) -> None:
         """Try until the end of this turn is on record; once for each turn."""
         if (session_id, run_id) not in self._returning and not self._leaving:
             self._returning.add((session_id, run_id))
             self.services.spawn(self._bring_back(session_id, run_id, code, message, delay))
 
-    async def _bring_back(self, session_id: str, run_id: str | None, code: str, message: str, delay: float) -> None:
+    async def _bring_back(self, session_id: str, run_id: str | None, code: EndCode, message: str, delay: float) -> None:
         try:
             while True:
                 await asyncio.sleep(delay)

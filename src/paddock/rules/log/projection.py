@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from paddock.rules.errors import EndCode, RunCode, RunnersOwn
 from paddock.rules.log.chain import SUPPLIED, StoredFact, recalled
 from paddock.rules.log.payloads import CONTINUED, MESSAGE, as_object, is_message, text_of
 from paddock.rules.rows.rows import LeftBehindRow, Row, RunRow, SessionDetailsRow, SessionRow, StateRow, TranscriptRow
@@ -16,7 +17,7 @@ from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.values import Value, replace
 
 _encode = msgspec.json.Encoder().encode
-STEERED_INTO = "steered_into"
+STEERED_INTO: RunCode = "steered_into"
 SUBTHREAD = "subthread_id"
 """Where the metadata of a fact say in which of a platform's threads it happened, when no input of its run does."""
 PARTIAL = b'{"partial":true}'
@@ -218,13 +219,13 @@ class RunProjection:
 
     def failed(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         payload: Mapping[str, Any] = fact.payload or {}
-        return self._end(seq, fact, "failed", str(payload.get("code")), str(payload.get("message")))
+        return self._end(seq, fact, "failed", RunnersOwn(str(payload.get("code"))), str(payload.get("message")))
 
     def cancelled(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         return self._end(seq, fact, "cancelled", "cancelled", None)
 
     def _end(
-        self, seq: int, fact: Fact, status: str, code: str | None, message: str | None, usage: bytes = b""
+        self, seq: int, fact: Fact, status: str, code: EndCode | None, message: str | None, usage: bytes = b""
     ) -> tuple[Row, ...]:
         run = self.runs.pop(fact.turn_id or "", None)
         if run is None:

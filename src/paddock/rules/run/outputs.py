@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.rules.errors import RunnersOwn
 from paddock.rules.log.chain import StoredFact
 from paddock.rules.log.payloads import a_delta, as_object, delta_text, text_of
 from paddock.rules.run.results import Result
@@ -165,7 +166,7 @@ class Collected(msgspec.Struct):
         message = str(data.get("message") or data.get("error") or "the runner failed without saying why")
         return RunFailed(
             turn_id=self.turn_id,
-            code=str(data.get("code") or "runner.error")[:MAX_CODE],
+            code=RunnersOwn(str(data["code"])[:MAX_CODE]) if data.get("code") else "runner.error",
             message=message if len(message) <= MAX_REASON else f"{message[: MAX_REASON - 1]}…",
             retryable=bool(data.get("retryable", False)),
             at=at,

@@ -7,6 +7,7 @@ Messages to everybody are for watching, never for deciding, and an unknown pair 
 from collections.abc import Callable, Mapping
 from typing import Any, cast, get_args
 
+from paddock.rules.errors import EndCode, RunnersOwn
 from paddock.rules.session import messages
 from paddock.rules.session.decide import step
 from paddock.rules.session.decision import Decision, ignored
@@ -125,7 +126,8 @@ def _output(item: MessageItem, _agents: Agents) -> Message:
 
 def _failed(item: MessageItem, _agents: Agents) -> Message:
     error = _payload(item)
-    code, text = str(error.get("code") or "runner.error"), str(error.get("message") or "the agent failed")
+    code: EndCode = RunnersOwn(str(error["code"])) if error.get("code") else "runner.error"
+    text = str(error.get("message") or "the agent failed")
     return messages.RunFailed(item.turn_id or "", code, text, bool(error.get("retryable")), item.time)
 
 

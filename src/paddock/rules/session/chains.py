@@ -89,7 +89,7 @@ def who_is_here(agent_id: str | None, state: SessionState) -> dict[str, Any]:
     """The error for an agent that is not there, with those who are."""
     here = staying_members(state)
     listed = ", ".join(here) or "nobody"
-    error = wording.error("agent_not_in_session", f"Agent {agent_id!r} is not in this session; here are: {listed}.")
+    error = wording.end("agent_not_in_session", f"Agent {agent_id!r} is not in this session; here are: {listed}.")
     return {**error, "agent_id": agent_id, "members": here}
 
 
@@ -235,7 +235,7 @@ def _serve_the_line(story: Unfolding, at: float) -> None:
     turn = story.state.queue[0]
     agent_id = next_agent(story.state, turn)
     if agent_id is None:
-        story.say(wording.failure(turn, wording.error("no_agent", "There is no agent to answer."), at))
+        story.say(wording.failure(turn, wording.end("no_agent", "There is no agent to answer."), at))
         story.ask(EndRun(turn.turn_id, "failed"))
         return
     facts, commands = dispatch(story.state, turn, agent_id, at)

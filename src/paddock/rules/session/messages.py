@@ -7,6 +7,7 @@ gives the same session.
 from collections.abc import Mapping
 from typing import Any
 
+from paddock.rules.errors import EndCode
 from paddock.rules.session.facts import ManagerAnswer, OutputKind
 from paddock.rules.values import Value, nothing
 
@@ -77,7 +78,7 @@ class RunFailed(Message, frozen=True):
     """The run can say nothing more: it failed, lost its process, passed its deadline, or expired in the queue."""
 
     turn_id: str
-    code: str
+    code: EndCode
     message: str
     retryable: bool = False
     at: float = 0.0

@@ -56,22 +56,22 @@ def _admitted(message: messages.UserInput, agent_id: str) -> QueuedTurn:
 
 def _refusal(state: SessionState, turn: QueuedTurn, message: messages.UserInput) -> Fact | None:
     if state.closed or (state.transactions and state.closing):
-        error = wording.error("session_closed", "The session is closed.")
+        error = wording.end("session_closed", "The session is closed.")
         return wording.failure(turn, error, message.at)
     if not turn.agent_id:
         return _nobody_answers(state, turn, message)
     full = len(state.queue) >= message.agents.max_queue
     policy = "queue" if state.turn is None else _while_busy(state.turn, message)
     if full or policy == "reject":
-        error = wording.error("session_busy", "The session is busy with another turn.", retryable=True)
-        return wording.failure(turn, {**error, "while_busy": policy}, message.at)
+        error = wording.end("session_busy", "The session is busy with another turn.", retryable=True)
+        return wording.failure(turn, wording.RunError({**error, "while_busy": policy}), message.at)
     return None
 
 
 def _nobody_answers(state: SessionState, turn: QueuedTurn, message: messages.UserInput) -> Fact:
     if turn.asked:
         return not_in_session(turn, message.agent_id, state, message.at)
-    return wording.failure(turn, wording.error("no_agent", "There is no agent to answer."), message.at)
+    return wording.failure(turn, wording.end("no_agent", "There is no agent to answer."), message.at)
 
 
 def _while_busy(live: Turn, message: messages.UserInput) -> str:
@@ -161,7 +161,7 @@ def ack_timed_out(state: SessionState, message: messages.AckTimedOut) -> Decisio
         return ignored("ack_timeout_ignored", message.turn_id, "turn_not_live")
     if Wait.INPUT_ACK not in turn.waiting:
         return Decision()  # it came in time: the timer rings in every turn that takes longer, and that is no news
-    error = wording.error("route_timeout", "The agent did not take the input in time.", retryable=True)
+    error = wording.end("route_timeout", "The agent did not take the input in time.", retryable=True)
     facts = [
         wording.to_frontend(Event.ERROR, "ROUTE_TIMEOUT", turn, error, message.at),
         tell_agent_to_stop(turn, "route_timeout", message.at),
@@ -188,7 +188,7 @@ def receive_output(state: SessionState, message: messages.OutputReceived) -> Dec
 
 def fail_run(state: SessionState, message: messages.RunFailed) -> Decision:
     """The run says nothing more. Of a turn that was asked to stop, this is the answer; its error is kept."""
-    error = wording.error(message.code, message.message, retryable=message.retryable)
+    error = wording.end(message.code, message.message, retryable=message.retryable)
     turn = state.turn
     if turn is None or turn.turn_id != message.turn_id:
         return _fail_queued(state, message.turn_id, error, message.at)
@@ -198,7 +198,7 @@ def fail_run(state: SessionState, message: messages.RunFailed) -> Decision:
     return end_turn(state, turn, "failed", [failed], message.at, by_the_host=message.code in WHY)
 
 
-def _fail_queued(state: SessionState, turn_id: str, error: Any, at: float) -> Decision:
+def _fail_queued(state: SessionState, turn_id: str, error: wording.RunError, at: float) -> Decision:
     turn = next((queued for queued in state.queue if queued.turn_id == turn_id), None)
     if turn is None:
         return ignored("failure_ignored", turn_id, "turn_not_live")

@@ -1,13 +1,17 @@
 """Build every fact about a turn. Nothing here decides when it is recorded."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NewType
 
+from paddock.rules.errors import EndCode
 from paddock.rules.session.facts import MANAGER_SENDER, SYSTEM_SENDER, Event, Fact, Target
 from paddock.rules.session.messages import OutputReceived, UserInput
 from paddock.rules.session.state import QueuedTurn, Turn
 
 NOTHING: Mapping[str, Any] = {}
+
+RunError = NewType("RunError", Mapping[str, Any])
+"""An error with a code that a run may end with."""
 
 
 def user(user_id: str) -> str:
@@ -93,12 +97,18 @@ def grant(turn: Turn, granted: Mapping[str, Any], at: float) -> Fact:
     )
 
 
-def failure(turn: Turn | QueuedTurn, error: Mapping[str, Any], at: float, sender: str = SYSTEM_SENDER) -> Fact:
+def failure(turn: Turn | QueuedTurn, error: RunError, at: float, sender: str = SYSTEM_SENDER) -> Fact:
     return to_frontend(Event.ERROR, "RUN_FAILED", turn, error, at, sender)
 
 
 def error(code: str, message: str, *, retryable: bool = False) -> Mapping[str, Any]:
+    """An error that ends no run."""
     return {"code": code, "message": message, "retryable": retryable}
+
+
+def end(code: EndCode, message: str, *, retryable: bool = False) -> RunError:
+    """The error that a run ends with."""
+    return RunError(error(code, message, retryable=retryable))
 
 
 def of_chain(

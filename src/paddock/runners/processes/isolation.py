@@ -16,6 +16,7 @@ from paddock.confinement import trees
 from paddock.confinement.homes import Homes
 from paddock.confinement.sandbox import PIDS, SYSTEM, ActiveLevel, Level, Sandbox, active_level, interpreter, outermost
 from paddock.confinement.trees import Pinned, known, pinned
+from paddock.rules.errors import RunCode
 from paddock.runners.installed.plugins import OPEN, Plugin, ProcessPlace
 from paddock.runners.processes.leftovers import MARK_VARIABLE
 from paddock.runners.processes.process import Launch
@@ -27,7 +28,7 @@ PIDS_OF_MANY = 512
 """Where each run has a process of its own, all processes of the plugin share one count."""
 MEMORY_MB = 16_384
 """As much as the official harness runners ask for: programs of Node.js reserve far more than they use."""
-START_FAILED = "runner.start_failed"
+START_FAILED: RunCode = "runner.start_failed"
 
 
 async def _not_refused() -> str | None:

@@ -14,6 +14,7 @@ import anyio
 import structlog
 
 from paddock.ports import ANYWHERE, Caller, Placement
+from paddock.rules.errors import RunCode
 from paddock.rules.run.restart import NOBODY
 from paddock.runners.installed.manifests import Listing, check_manifests
 from paddock.runners.installed.plugins import OPEN, Plugin, ProcessPlace
@@ -26,8 +27,8 @@ from paddock.runners.wire.errors import PeerError, StartError
 from paddock.runners.wire.runs import WireRun
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
-SHUTDOWN = ("host_shutdown", "the host is shutting down")
-REPLACED = "runner.replaced"
+SHUTDOWN: tuple[RunCode, str] = ("host_shutdown", "the host is shutting down")
+REPLACED: RunCode = "runner.replaced"
 APART_CHECK_SECONDS = 5.0
 
 State = Literal["stopped", "starting", "ready", "unhealthy"]
@@ -59,7 +60,7 @@ class Supervisor:
         """Runs on their way to a process."""
         self._quieter = asyncio.Event()
         """A run is over, or did not begin."""
-        self._stopped: tuple[str, str] | None = None
+        self._stopped: tuple[RunCode, str] | None = None
         """Why nothing is started any more."""
 
     # --- what the gateway asks ------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ class Supervisor:
     def busy(self) -> bool:
         return bool(self._coming or any(worker.connection.live_runs for worker in self._workers))
 
-    async def stop(self, code: str = SHUTDOWN[0], message: str = SHUTDOWN[1]) -> None:
+    async def stop(self, code: RunCode = SHUTDOWN[0], message: str = SHUTDOWN[1]) -> None:
         self._stopped = (code, message)
         self._prewarming.stop()
         self._quieter.set()
@@ -345,7 +346,7 @@ class Supervisor:
         for worker in self._ready()[keep:]:
             self._replace(worker)
 
-    async def _dismiss(self, worker: Worker, code: str, message: str) -> None:
+    async def _dismiss(self, worker: Worker, code: RunCode, message: str) -> None:
         """End one process politely, but for certain."""
         worker.dismissed = True
         worker.connection.request("shutdown", {}, lambda _frame: None)

@@ -14,6 +14,7 @@ import anyio
 import structlog
 
 from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener, Unreadable
+from paddock.rules.errors import EndCode
 from paddock.rules.run.results import Result
 from paddock.runners.wire import frames
 from paddock.runners.wire.calls import WireCalls, WireLimits
@@ -313,7 +314,7 @@ class RunnerConnection:
                 self._calls.run_over(run.run_id)
             self._peer.on_run_over()
 
-    def fail_run(self, run: WireRun, code: str, message: str) -> None:
+    def fail_run(self, run: WireRun, code: EndCode, message: str) -> None:
         """End one run that broke the rules, tell the peer to stop it, and see to it that it does."""
         log.warning(
             "a run was ended because its runner broke the rules",
@@ -338,7 +339,7 @@ class RunnerConnection:
             self.end("runner.crashed", "the runner did not answer and was stopped")
             await self._peer.kill()
 
-    def fail(self, code: str, message: str) -> None:
+    def fail(self, code: EndCode, message: str) -> None:
         """The peer broke the rules of the connection itself: all its runs are lost and it is killed."""
         if not self.closed:
             log.warning(
@@ -352,7 +353,7 @@ class RunnerConnection:
             self.end(code, message)
             self.own(self._peer.kill())
 
-    def end(self, code: str, message: str) -> None:
+    def end(self, code: EndCode, message: str) -> None:
         """Nothing more comes or goes. Every live run hears it once."""
         if self.closed:
             return

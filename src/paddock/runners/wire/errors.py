@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from time import monotonic
 
+from paddock.rules.errors import RunCode
+
 
 class PeerError(Exception):
     """A failure of the peer; the text is for a person. `quoted` is what it said, in its own words."""
@@ -24,9 +26,9 @@ class StartError(Exception):
     """No process could be had. `code` is one of the run failure codes of the wire, `message` is for anybody; `detail`,
     which may quote programs and name places on this machine, is for whoever runs the host."""
 
-    def __init__(self, code: str, message: str, detail: str = "") -> None:
+    def __init__(self, code: RunCode, message: str, detail: str = "") -> None:
         super().__init__(message)
-        self.code = code
+        self.code: RunCode = code
         self.message = message
         self.detail = detail or message
 
