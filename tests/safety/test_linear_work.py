@@ -269,7 +269,10 @@ SHORT = {
     "paddock_demo.answers:_STATED": answers.READ,
 }
 """Patterns that only ever see texts of at most so many characters."""
-ONLY = {"paddock.rules.access.explain:_FILLED": ("fullmatch",)}
+ONLY = {
+    "paddock.rules.access.explain:_FILLED": ("fullmatch",),
+    "paddock.settings.kinds:operator_name": ("fullmatch",),
+}
 """How patterns are used where their module does not say it beside their name."""
 PUT_TOGETHER = {
     "paddock_demo.tools:sum_in": "demo: a sum",

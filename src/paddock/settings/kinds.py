@@ -24,7 +24,13 @@ existing_directory = refusing("no such directory", Path.is_dir)
 variable_name = refusing("not a variable name", re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch)
 operator_name = refusing("names nobody", re.compile(r"key:[^\s@]+|(?!key:)[^\s]+@[^\s@]+").fullmatch)
 """`key:ID` or `user@workspace`."""
-artifacts_address = refusing("no place for files", re.compile(rf"{EMBEDDED}\Z|s3://[^/?\s]+").match)
+
+
+def _is_artifacts_address(text: str) -> bool:
+    return text == EMBEDDED or re.match(r"s3://[^/?\s]+", text) is not None
+
+
+artifacts_address = refusing("no place for files", _is_artifacts_address)
 
 
 def not_empty(text: str) -> str:

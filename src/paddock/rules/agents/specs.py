@@ -22,19 +22,22 @@ def _is_base_url(value: str) -> str:
     return _is_url(value).rstrip("/")
 
 
-def _named(what: str, pattern: str, use: str) -> Callable[[str], str | None]:
+def _named(what: str, known: re.Pattern[str], use: str) -> Callable[[str], str | None]:
     """Make the check of names of one kind: why this cannot be one, or None."""
-    known = re.compile(pattern)
     return lambda name: None if known.fullmatch(name) else f"{name!r} is no name for {what}; use {use}"
 
 
 model_name_problem = _named(
-    "a model", r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}", "letters, digits and . _ : / @ -, at most 128"
+    "a model", re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}"), "letters, digits and . _ : / @ -, at most 128"
 )
 server_name_problem = _named(
-    "an MCP server", r"[A-Za-z][A-Za-z0-9_-]{0,31}", "a letter, then letters, digits, '_' and '-', at most 32"
+    "an MCP server",
+    re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}"),
+    "a letter, then letters, digits, '_' and '-', at most 32",
 )
-platform_name_problem = _named("a platform", r"[a-z][a-z0-9_-]{0,31}", "a-z, then a-z, 0-9, '_' and '-', at most 32")
+platform_name_problem = _named(
+    "a platform", re.compile(r"[a-z][a-z0-9_-]{0,31}"), "a-z, then a-z, 0-9, '_' and '-', at most 32"
+)
 
 
 class ModelSpec(BaseModel):

@@ -132,7 +132,7 @@ def rows_of(cursor: Connection | Cursor, sql: str, **given: Any) -> list[Values]
     return cursor.execute(statement.sql, values_of(statement, given)).fetchall()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SqliteEngine:
     """Asks where it is asked from: a point read takes microseconds. What may take longer is asked on a thread."""
 
