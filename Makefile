@@ -83,7 +83,7 @@ have-browser:  # the same for the browser; only an administrator may install it
 	@command -v chromium >/dev/null || [ "$$(id -u)" -ne 0 ] || $(MAKE) -s browser >/dev/null || echo "Chromium could not be installed"
 
 test: .venv/.installed-dev have-harnesses have-browser console-if-possible  ## everything CI runs on behaviour
-	@$(BIN)/python tests/twice.py -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python tests/twice.py -n 3 --dist loadgroup $(ARGS)  # much of it waits, so three workers keep two cores at work
 
 test-long: .venv/.installed-dev have-harnesses have-harnesses-acp  ## the long set: searches to the end, kill loops, many random cases
 	@PADDOCK_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --timeout 1800 -m long $(ARGS)
