@@ -107,7 +107,6 @@ def _followers(
     talks: Conversations,
     shared_plugins: SharedPlugins | None,
 ) -> Followers:
-    """List the parts that follow changes made at other hosts, and the work that one host does for all."""
     settings, members, approvals = ground.settings, ground.near.members, granted.outside.approvals
     if members is None:
         return Followers()

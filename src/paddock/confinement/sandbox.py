@@ -116,7 +116,6 @@ class Sandbox:
                 yield Seen(f"/etc/{name}", "read")
 
     def _named(self) -> Iterator[Seen]:
-        """Of each kind the outer directories first."""
         yield from (Seen(str(place.path), "read") for place in sorted(self.read_only))
         yield from (Seen(str(place.path), "write") for place in sorted(self.writable))
         yield from (Seen(str(path), "write", str(place.path)) for place, path in self.moved)
@@ -145,7 +144,6 @@ class Sandbox:
         yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(self.cwd or "/"))
 
     def _check(self) -> Iterator[str]:
-        """Compare what lies at each named path with what was meant."""
         named = [(place, place.path) for place in (*self.read_only, *self.writable)] + [*self.moved]
         wanted = [(place, path) for place, path in named if place.inode]
         if wanted:

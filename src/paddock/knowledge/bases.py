@@ -269,7 +269,6 @@ def _metadata(document: DocumentRow) -> dict[str, Any]:
 
 
 def _passage(found: FoundChunk, score: float) -> Passage:
-    """A passage with its place: which document, which page or heading, which characters."""
     chunk, document = found.chunk, found.document
     place: dict[str, Any] = {
         "document_id": document.document_id,

@@ -38,7 +38,6 @@ def sections_of_word(content: bytes) -> Iterator[Section]:
 
 
 def _unpacked(content: bytes) -> tuple[bytes, Mapping[str, int]]:
-    """The main part, and which of its styles are headings of which level."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             document = _part(archive, "word/document.xml")
@@ -227,7 +226,6 @@ class _Page(HTMLParser):
 
 
 def _declared(content: bytes) -> str:
-    """The encoding a page says it is in."""
     found = _charset.search(content, 0, 1024)
     return found[1].decode() if found else ""
 

@@ -185,7 +185,6 @@ class Ingest:
 
 
 def _tokens(chunks: Sequence[Chunk]) -> list[str]:
-    """Return the search tokens of each chunk: its own, and those of its heading."""
     return [" ".join(tokens_of(f"{chunk.heading}\n{chunk.text}")) for chunk in chunks]
 
 

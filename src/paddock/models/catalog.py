@@ -204,7 +204,6 @@ class Attempts:
             attempt += 1
 
     def _name(self, provider: Provider) -> str:
-        """Return the answering model's id if it is not the one that was asked, else empty."""
         return "" if provider is self._chain[0][0] else provider.info.model_id
 
     def _note(self, call: ModelCall, provider: Provider, error: HostError, what: str) -> None:

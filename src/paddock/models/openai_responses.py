@@ -182,7 +182,6 @@ def _items(message: Message) -> list[dict[str, Any]]:
 
 
 def _output(message: Message) -> str | list[dict[str, Any]]:
-    """Words as one text; pictures and files among them in their place."""
     if all(element.type == "text" for element in elements(message)):
         return message.text
     return [part for element in elements(message) if (part := _part(element, message.role))]

@@ -181,7 +181,6 @@ class RemoteModel(ABC):
         return min(self.spec.timeout_seconds, left + AFTER_THE_RUN_SECONDS)
 
     async def _connected(self) -> "Connections":
-        """The connections; made once, however many ask first."""
         async with self._connecting:
             if self._connections is None:
                 key = await anyio.to_thread.run_sync(self._key_now)
@@ -260,7 +259,6 @@ class _Translated:
         return self._lost(error)
 
     def _lost(self, error: Exception) -> HostError:
-        """The line went dead, or nobody knows what happened."""
         from paddock.models.connections import BrokenOffError, SilentError, UnreachableError
 
         match error:
@@ -312,7 +310,6 @@ async def _read_off(answer: "HttpAnswer") -> None:
 
 
 def _words(body: bytes) -> str:
-    """The provider's own sentence, out of whatever it wrapped it in."""
     try:
         said: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -87,7 +87,6 @@ class Places:
         self.at_work += 1
 
     def _let_in(self) -> None:
-        """Give free places away, to the workspaces in turn."""
         for workspace in list(self._lines):
             if self.at_work >= self.at_once:
                 return

@@ -142,7 +142,6 @@ def _parts(rows: Iterable[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _readable(column: Sequence[Any], kind: str) -> Sequence[Any]:
-    """A column of SQLite's as PostgreSQL takes it."""
     match kind:
         case "text":
             return escaped_column(column)
@@ -155,7 +154,6 @@ def _readable(column: Sequence[Any], kind: str) -> Sequence[Any]:
 
 
 async def _index_knowledge(connection: Connection) -> None:
-    """The words of every passage, as this database keeps them."""
     last = 0
     while rows := await connection.fetch(_CHUNKS, last, ROWS):
         numbers, documents = [row[0] for row in rows], [row[1] for row in rows]

@@ -67,7 +67,6 @@ def _part(part: Any) -> Mapping[str, Any] | ToolFile:
 
 
 def _text_in(part: Any, content: bytes) -> str | None:
-    """Of a resource that is text and comes as bytes."""
     if part.type != "resource" or (part.resource.mime_type or "").startswith("image/"):
         return None
     try:
@@ -77,7 +76,6 @@ def _text_in(part: Any, content: bytes) -> str | None:
 
 
 def _base64_in(part: Any) -> str | None:
-    """Of pictures, sounds, and resources that are no text."""
     if part.type in {"image", "audio"}:
         return part.data
     return getattr(part.resource, "blob", None) if part.type == "resource" else None
@@ -217,7 +215,6 @@ class McpServer:
         return await self._session.call_tool(tool, parameters)
 
     async def _serve(self) -> None:
-        """One life of the server: connected, listed, listened to, until it is gone."""
         self._gone.clear()
         self._lost_callers.clear()
         self._forgotten, self._not_started = False, ""

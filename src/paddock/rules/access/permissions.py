@@ -214,7 +214,6 @@ def allowance(
 
 
 def _closed(manifest: AgentRunnerManifest, policy: BindingPolicy) -> frozenset[str]:
-    """Calls that the owner closes, or that the runner says it does not use."""
     closed: set[str] = set()
     if not policy.history:
         closed |= OPENS["history", "page"] | OPENS["history", "search"]
@@ -227,12 +226,10 @@ def _closed(manifest: AgentRunnerManifest, policy: BindingPolicy) -> frozenset[s
 
 
 def _unused(manifest: AgentRunnerManifest) -> frozenset[str]:
-    """Calls that the runner says it does not use."""
     return frozenset(call for call, use in USES.items() if not getattr(manifest.context, use))
 
 
 def _can(kind: str, asked: list[Any], offered: frozenset[str]) -> frozenset[str]:
-    """The asked operations of one kind that this host does."""
     return frozenset(literal for literal in asked if OPENS[kind, literal] <= offered)
 
 

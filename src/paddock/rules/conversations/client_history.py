@@ -134,7 +134,6 @@ def keeping(merged: Merged, from_elsewhere: int | None) -> Merged:
 
 
 def _unseen(names: Mapping[str, int], known: Sequence[TranscriptRow]) -> tuple[list[TranscriptRow], bool]:
-    """Our newest items that the client does not show, and whether it shows any."""
     unseen: list[TranscriptRow] = []
     for row in known:
         name = name_of(row)

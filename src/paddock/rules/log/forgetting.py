@@ -75,7 +75,6 @@ def trim_through(oldest: Sequence[OldFact], runs: Mapping[str, RunRow], time: fl
 
 
 def _torn(old: Sequence[OldFact], runs: Mapping[str, RunRow]) -> int | None:
-    """Return the first number of the earliest run that does not end within these facts."""
     last = max(fact.seq for fact in old)
     mine = (runs.get(fact.turn_id or "") for fact in old)
     return min((run.first_seq for run in mine if run is not None and not _is_over(run, last)), default=None)

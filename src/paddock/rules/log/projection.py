@@ -297,7 +297,6 @@ def _erased(said: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def _shown(fact: Fact, data: Mapping[str, Any]) -> bytes:
-    """Encode how a message is drawn, and by which compiler."""
     partial = {"partial": True} if fact.metadata.get("partial") else {}
     return _encode({**partial, "ui_schema": data["ui_schema"], "ui_compiler": data.get("ui_compiler")})
 

@@ -52,7 +52,6 @@ def _take(waiting: list[_Waiting]) -> StoredFact:
 
 
 def _said(message: StoredFact, after: int) -> Iterator[StoredFact]:
-    """The pieces of a finished message beyond `after`, then the message."""
     metadata = message.read_metadata()
     lengths: list[int] = metadata["lengths"]
     text = _streamed(message, metadata)
@@ -67,7 +66,6 @@ def _said(message: StoredFact, after: int) -> Iterator[StoredFact]:
 
 
 def _streamed(message: StoredFact, metadata: Mapping[str, Any]) -> str:
-    """Return the joined text of the deltas; empty for an erased message."""
     if "streamed_text" in metadata:
         return metadata["streamed_text"]
     payload = message.read_payload()

@@ -58,7 +58,6 @@ def _past_space(text: str, at: int) -> int:
 
 
 def _fits(text: str, limit: int, size: Callable[[str], int]) -> int:
-    """Return how many characters fit, at least one; found by halving."""
     low, high = 1, min(len(text), limit)
     while low < high:
         middle = (low + high + 1) // 2
@@ -69,7 +68,6 @@ def _fits(text: str, limit: int, size: Callable[[str], int]) -> int:
 
 
 def _joins(text: str, at: int) -> bool:
-    """Return true if the character at a place belongs to the one before it."""
     if at >= len(text):
         return False
     return text[at] in _JOINED or text[at - 1] == "\u200d" or combining(text[at]) != 0

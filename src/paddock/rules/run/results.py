@@ -74,8 +74,6 @@ def _needs_strings(*fields: str) -> Shape:
 
 
 def _may_have(**kinds: "FieldKind") -> Shape:
-    """Fields that may be left out or null, and else are of a kind."""
-
     def check(data: dict[str, Any]) -> str | None:
         for field, kind in kinds.items():
             value = data.get(field)

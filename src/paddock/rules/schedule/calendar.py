@@ -118,7 +118,6 @@ def _with_end(event: CalendarEvent, start: datetime, zone: tzinfo) -> CalendarEv
 
 
 def _with_rule(event: CalendarEvent, start: datetime, zone: tzinfo) -> CalendarEvent:
-    """The event, with its rule as we write rules."""
     if len(event.rrule) > MAX_TEXT:
         raise CalendarError(f"rrule may have at most {MAX_TEXT} characters")
     try:

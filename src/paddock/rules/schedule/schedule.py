@@ -313,7 +313,6 @@ def _spelled_out(text: str, frequency: str, start: datetime) -> str:
 
 @lru_cache(maxsize=1024)
 def _ever_comes(text: str, frequency: str, interval: int, start: datetime) -> bool:
-    """Return true if a rule has a tick within many periods, tried one by one."""
     given = _parts(text) | {"INTERVAL": str(_ONE_PERIOD)}
     one = ";".join(f"{name}={value}" for name, value in given.items())
     for number in range(_PERIODS[frequency]):
@@ -326,7 +325,6 @@ def _ever_comes(text: str, frequency: str, interval: int, start: datetime) -> bo
 
 
 def _period(start: datetime, frequency: str, later: int) -> datetime | None:
-    """The beginning of the year or month so many after that of `start`."""
     months = start.year * 12 + start.month - 1 + (later if frequency == "MONTHLY" else 0)
     year = months // 12 + (later if frequency == "YEARLY" else 0)
     return None if year > MAXYEAR else datetime(year, months % 12 + 1 if frequency == "MONTHLY" else 1, 1)  # noqa: DTZ001 - a wall time

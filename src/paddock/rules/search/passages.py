@@ -75,7 +75,6 @@ def _end(text: str, start: int) -> int:
 
 
 def _begin_again(text: str, end: int) -> int:
-    """Return where the next chunk begins: after a sentence or a word close before the end."""
     for kind in _BREAKS[1:]:
         found = kind.search(text, end - OVERLAP_CHARS, end - 1)
         if found:
@@ -98,7 +97,6 @@ def _name(path: PurePath, namesakes: Collection[PurePath], known: Collection[str
 
 
 def _tails(path: PurePath) -> list[str]:
-    """The name, then with its directory, and so on up to the whole path."""
     return [PurePath(*path.parts[-length:]).as_posix() for length in range(1, len(path.parts) + 1)]
 
 

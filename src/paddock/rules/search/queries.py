@@ -217,7 +217,6 @@ def snippet(text: str, phrases: Sequence[Phrase]) -> tuple[Piece, ...]:
 
 
 def _start(line: str, hit: int) -> int:
-    """A little before the hit, at the beginning of a word where there is one."""
     if hit <= _LEAD:
         return 0
     space = line.find(" ", hit - _LEAD, hit)
@@ -225,7 +224,6 @@ def _start(line: str, hit: int) -> int:
 
 
 def _spans(line: str, phrases: Sequence[Phrase]) -> list[tuple[int, int]]:
-    """Return where the tokens of the phrases stand, in order, without overlaps."""
     folded, places = _places(line)
     found = sorted(
         (places[match.start()], places[match.end() - 1] + 1)

@@ -45,7 +45,6 @@ def _line_stands_behind_a_turn(step: Step) -> Iterator[str]:
 
 
 def _stays_held(step: Step) -> bool:
-    """Return true while the host is stopping, or was stopped and nobody has resumed what waits."""
     goes_on = isinstance(step.message, messages.LineResumed | messages.UserInput)
     return step.after.held or (step.before.left_waiting and not goes_on)
 

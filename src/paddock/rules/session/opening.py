@@ -67,7 +67,6 @@ def _closed(state: SessionState, transaction: Transaction, payload: Mapping[str,
 
 
 def _session_failed(story: Unfolding, transaction: Transaction, error: Mapping[str, Any], at: float) -> Decision:
-    """The session stays what it was."""
     told = {**error, "request": transaction.kind}
     story.say(wording.tell(Event.ERROR, "SESSION_FAILED", transaction.tx_id, told, at))
     return go_on(story, at)

@@ -38,7 +38,6 @@ def without_mention(text: str, agent_id: str) -> str:
 
 
 def _calls(said: str, name: str) -> bool:
-    """Return true if a text begins with this name, in any spelling, and the name ends there."""
     return _folded(said[: len(name)]) == _folded(name) and not _goes_on(said[len(name) :], name)
 
 

@@ -59,7 +59,6 @@ def to_a2ui(document: Mapping[str, Any], surface_id: str) -> list[dict[str, Any]
 
 
 def _component(node: Node, into: list[dict[str, Any]], *, root: bool = True) -> str:
-    """Add a node and what is below it; its id."""
     name = "root" if root else str(node["key"])
     make = _A2UI.get(node["type"], _as_text)
     at = len(into)

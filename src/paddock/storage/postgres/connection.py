@@ -264,7 +264,6 @@ def advice_on(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> tuple[str, str]:
-    """Name what the database does, and what to do about it."""
     return next(((what, advice) for kinds, what, advice in _SAYS if isinstance(error, kinds)), ("refused", ""))
 
 

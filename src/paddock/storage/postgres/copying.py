@@ -117,7 +117,6 @@ async def _tables(connection: Connection) -> dict[str, list[str]]:
 
 
 async def _in_order(connection: Connection, tables: Mapping[str, Any]) -> Sequence[str]:
-    """Order tables so that referenced ones come first."""
     order = TopologicalSorter[str]({table: set[str]() for table in tables})
     for table, other in await connection.fetch(_REFERENCES):
         if table in tables and other in tables and table != other:

@@ -122,7 +122,6 @@ class PostgresHosts:
         return steady_seconds() + self._offset
 
     async def _ask_the_time(self, statement: str) -> Sequence[Any]:
-        """A row that begins with the database's time, without it."""
         asked_at = steady_seconds()
         store_time, *rest = (await self._now(statement))[0]
         self._offset = store_offset(self._offset, store_time, asked_at, steady_seconds())

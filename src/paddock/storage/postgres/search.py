@@ -114,7 +114,6 @@ def _look_up(
     between: tuple[int, int],
     limit: int,
 ) -> Work[Sequence[Values]]:
-    """Items between two places that have all the words, the newest first, until there are enough that answer."""
     asked = {**filters, "number": place.session_no, "entries": _entries_for(query.phrases), "marks": marks}
     (after, before), wanted, found = between, 0, list[Values]()
     while len(found) < limit and before > after + 1:
@@ -128,7 +127,6 @@ def _look_up(
 
 
 def _spans(mark: str, last: int) -> Iterator[tuple[list[str], int]]:
-    """Which marks to ask for, and the first conversation that may have them."""
     for width in WIDTHS:
         first = max(last - width + 1, 0)
         yield [f"{mark}/{number}" for number in range(first, last + 1)], first * THREADS

@@ -177,7 +177,6 @@ class Writer(Owners):
         await self._write(works)
 
     async def _write(self, works: Sequence[QueuedWrite]) -> None:
-        """Write all works whose fence and conditions hold, in order, and mark the others."""
         for guarded, stretch in in_order(work for work in works if not work.is_empty):
             await (self._write_guarded(stretch) if guarded else self._write_together(stretch))
 
@@ -198,8 +197,6 @@ class Writer(Owners):
         group.settle(frozenset(row[0] for row in await self._connection.fetch(statement, *values)))
 
     async def _write_guarded(self, works: Sequence[QueuedWrite]) -> None:
-        """One transaction, in which each work may fail alone."""
-
         async def write() -> None:
             for work in works:
                 work.error = None
@@ -210,7 +207,6 @@ class Writer(Owners):
         await self._again(write)
 
     async def _again(self, attempt: Callable[[], Awaitable[None]]) -> None:
-        """Try again after a conflict with another host."""
         for tries_left in reversed(range(TRIES)):
             try:
                 await attempt()
@@ -264,7 +260,6 @@ class Writer(Owners):
             self._failed(error)
 
     async def _come_back(self) -> None:
-        """Try once: connect if need be, and write something tiny of our own."""
         try:
             async with asyncio.timeout(COME_BACK_SECONDS):
                 if self._connection.is_closed():

@@ -139,7 +139,6 @@ class HistorySearch:
             self._wake.set()
 
     async def _keep_up(self) -> None:
-        """Look up whose the conversations are that are due, and see that each workspace works through its own."""
         while True:
             await self._wake.wait()
             self._wake.clear()

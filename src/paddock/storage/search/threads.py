@@ -238,7 +238,6 @@ class ThreadSearch:
         yield ask(_REACHED, places=packed(list(ends.items())), titled=list(ends.keys() - renamed))
 
     def _more(self, behind: Sequence[Behind], texts: Iterable[Text]) -> Sequence[tuple[Behind, int]]:
-        """Conversations that have more messages than were read, and the last one of each that was."""
         seqs: dict[int, list[int]] = {}
         for text in texts:
             if text.seq:
@@ -253,7 +252,6 @@ def _among(whose: Whose, session_ids: Sequence[str]) -> Work[Sequence[Behind]]:
 
 
 def _find(index: Index, query: ThreadQuery) -> Work[Sequence[FoundThread]]:
-    """A page of conversations, the newest first, each with the newest message that answers."""
     found: list[FoundThread] = []
     before, done = (NO_END >> 32 if query.before is None else query.before, 0), -1
     while query.phrases and len(found) < query.limit:

@@ -109,7 +109,6 @@ class Writer(Owners):
             self._next()
 
     def _next(self) -> None:
-        """Send what waits to be written; when nothing waits, rest."""
         works = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_GROUP))]
         if not works:
             self._busy = False
@@ -119,7 +118,6 @@ class Writer(Owners):
         self._groups.put(works)
 
     def _over(self, works: Sequence[QueuedWrite], refusal: StorageUnavailableError | None) -> None:
-        """Tell everybody of a group how it ended, and go on with the next."""
         if refusal is None:
             self._recovered()
         else:

@@ -89,7 +89,6 @@ def _forget(row: rows.SessionGone) -> Work[None]:
 
 
 def _out_of_reach() -> Work[int | None]:
-    """A deleted conversation of which something is left."""
     found = yield ask(_OUT_OF_REACH)
     return found[0][0] if found else None
 

@@ -185,7 +185,6 @@ select {{columns}} from knowledge_documents
         return True
 
     async def _drop(self, document_no: int, rows: Sequence[AuditRow] = (), kb_no: int | None = None) -> None:
-        """Hide the document, then take its chunks out of the index, some at a time."""
         most = self._words.DROPPED_PER_COMMIT
 
         def hide() -> Work[None]:

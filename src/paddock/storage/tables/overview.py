@@ -45,7 +45,6 @@ _IN_SESSION = f"run_id in (select run_id from transcript where session_no = {NUM
 
 
 def _where(conditions: Mapping[str, Any]) -> str:
-    """Those conditions whose value is given, all of them."""
     return " and ".join(condition for condition, asked in conditions.items() if asked is not None and asked != ())
 
 
