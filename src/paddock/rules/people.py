@@ -63,7 +63,6 @@ class Budget(Value, frozen=True):
 
     @property
     def counts(self) -> bool:
-        """True if usage must be added up for this budget."""
         return self.tokens_per_day is not None or self.cost_per_day is not None
 
     def for_call(self, *, free: bool, at_once: bool) -> "Budget":

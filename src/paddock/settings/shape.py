@@ -331,7 +331,6 @@ class Settings(BaseModel):
 
     @property
     def takes_tokens(self) -> bool:
-        """True when callers may show a token instead of a key."""
         return self.jwt_secret_file is not None or self.issuer_keys is not None
 
     @property
@@ -359,7 +358,6 @@ class Settings(BaseModel):
         return without_secrets(self.artifacts)
 
     def of_whom(self, error: StorageUnavailableError) -> str:
-        """Return the setting that named what cannot be used."""
         files = isinstance(error, FilesUnavailableError)
         return f"artifacts = {self.shown_artifacts}" if files else f"store = {self.shown_store}"
 
@@ -373,5 +371,4 @@ class Settings(BaseModel):
 
 
 def allowed_values(name: str) -> str:
-    """Return in words what may be written for a setting."""
     return str(cast("dict[str, str]", Settings.model_fields[name].json_schema_extra)["allowed"])

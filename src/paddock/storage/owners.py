@@ -38,7 +38,6 @@ class Owners:
             self._waiting[batch.session_id] = self._waiting.get(batch.session_id, 0) + 1
 
     def answer(self, work: Waits) -> None:
-        """Tell whoever waits how it ended."""
         if work.batch is not None:
             self._settle(work.batch, work.error)
         if work.done.done():

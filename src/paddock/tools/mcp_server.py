@@ -139,7 +139,6 @@ class McpServer:
         """Workspaces whose calls were lost with the present life of the server."""
 
     async def run(self) -> None:
-        """Keep it up, until cancelled."""
         while True:
             try:
                 await self._serve()

@@ -36,7 +36,6 @@ def openid_configuration_of(issuer: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Mask user names and passwords of all addresses in a text."""
     return _SECRET.sub(r"\1=***", _WORD.sub(_without_user, text))
 
 

@@ -86,13 +86,11 @@ def name_of(row: TranscriptRow) -> str | None:
 
 
 def call_id_of(row: TranscriptRow) -> str:
-    """The tool call that an item is, or answers."""
     about: Mapping[str, Any] = msgspec.json.decode(row.content_json) if row.content_json else {}
     return str(about.get("tool_call_id") or row.item_id)
 
 
 def given_name(row: TranscriptRow) -> str | None:
-    """The name a client gave to what it said."""
     about: Mapping[str, Any] = msgspec.json.decode(row.metadata) if row.metadata else {}
     name = about.get("message_id")
     return name if isinstance(name, str) else None

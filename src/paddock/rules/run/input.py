@@ -64,7 +64,6 @@ class World:
 
 
 def read_run_input(body: bytes, world: World) -> NativeInput | Problem:
-    """The request, or the first rule it breaks."""
     return RunInputReader(body).read(world)
 
 

@@ -132,7 +132,6 @@ OFFERS: Final[Mapping[str, _Offer]] = MappingProxyType(
 
 
 def run_tools(part: ResolvedAgent, grant: Grant) -> dict[str, RunTool]:
-    """Return the tools of a run by name: exactly its grant."""
     granted = {tool["tool_name"]: tool for tool in part.resources["tools"] if "call" in tool["operations"]}
     tools = {name: _granted(name, tool, part.read_only_tools) for name, tool in granted.items()}
     for name, offer in OFFERS.items():

@@ -152,7 +152,6 @@ def occurrences(event_id: str, event: CalendarEvent, zone: tzinfo, since: float,
 
 
 def span(event: CalendarEvent, zone: tzinfo) -> tuple[float, float]:
-    """Return start and end of the first occurrence."""
     first = _occurrence("", event, zone, datetime.fromisoformat(event.start), _length(event, zone))
     return first.starts_at, first.ends_at
 

@@ -270,12 +270,10 @@ def _changed(zone: tzinfo, moment: float) -> timedelta:
 
 
 def wall_time(moment: float, zone: tzinfo) -> datetime:
-    """Return the local wall time, to the minute."""
     return datetime.fromtimestamp(moment, zone).replace(tzinfo=None, second=0, microsecond=0)
 
 
 def walls(rule: Rule, start: datetime, since: datetime) -> Iterator[datetime]:
-    """The wall times of a rule in order, from `since` on."""
     if rule.frequency in _PERIODS:
         rule = replace(rule, text=_spelled_out(rule.text, rule.frequency, start))
         if not _ever_comes(rule.text, rule.frequency, rule.interval, start):

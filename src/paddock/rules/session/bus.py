@@ -38,7 +38,6 @@ class MessageItem(Value, frozen=True):
 
 
 def on_message(state: SessionState, item: MessageItem, agents: Agents) -> tuple[SessionState, Decision]:
-    """Decide one message of the bus, and make it true."""
     if item.target is not Target.SYSTEM:
         return state, ignored("message_ignored", item.turn_id, "not_for_the_session")
     message = read(item, agents)

@@ -34,7 +34,6 @@ _REQUESTS: Mapping[ManagerRequest, str] = {
 def request(
     story: Unfolding, what: ManagerRequest, tx_id: str, at: float, *, agent_id: str | None = None, **about: Any
 ) -> None:
-    """Ask the session manager, on the record, with a timer."""
     payload = {"agent_id": agent_id, **about} if agent_id else about
     story.say(wording.of_chain(Event.CONTROL, _REQUESTS[what], Target.SYSTEM, tx_id, payload, at))
     story.ask(AskManager(tx_id, what, agent_id, about), AwaitManager(tx_id))
@@ -264,7 +263,6 @@ def timers(state: SessionState) -> tuple[Command, ...]:
 
 
 def transaction_timers(state: SessionState) -> tuple[ChainCommand, ...]:
-    """The part of them that is about transactions."""
     if not state.transactions:
         return ()
     return tuple(command for found in state.transactions for command in _again(found))

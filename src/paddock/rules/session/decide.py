@@ -44,7 +44,6 @@ def decide(state: SessionState, message: Message) -> Decision:
 
 
 def step(state: SessionState, message: Message) -> tuple[SessionState, Decision]:
-    """Decide, and make it true."""
     decision = decide(state, message)
     for fact in decision.facts:
         state = evolve(state, fact)

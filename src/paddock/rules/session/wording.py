@@ -76,7 +76,6 @@ def to_agent(
 
 
 def to_system(subtype: str, turn: Turn, payload: Any, at: float, sender: str) -> Fact:
-    """A control message that somebody sent to the session."""
     return Fact(
         Event.CONTROL, subtype, Target.SYSTEM, sender, None, turn.turn_id, turn.trace_id, None, payload, NOTHING, at
     )

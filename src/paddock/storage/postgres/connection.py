@@ -243,7 +243,6 @@ async def _settle_reader(connection: Connection) -> None:
 
 
 def is_over(connection: Connection, error: BaseException) -> bool:
-    """Tell if nothing more can be asked of this connection."""
     return connection.is_closed() or isinstance(error, LOST)
 
 

@@ -158,7 +158,6 @@ def _list(value: Any, kind: str | None) -> Any:
 
 
 async def run(connection: Connection, work: Work[Answer]) -> Answer:
-    """Take a work to its end, within whatever transaction this is."""
     try:
         step = next(work)
         while True:

@@ -291,7 +291,6 @@ class Group:
         return _statement(needed, parts), [*(fences[one] for one in needed), *(self._rows[part] for part in parts)]
 
     def settle(self, passed: frozenset[int]) -> None:
-        """Mark those whose fence did not hold."""
         for work, place in zip(self._works, self._places, strict=True):
             if work.batch is not None and place not in passed:
                 work.error = StaleOwnerError(f"session {work.batch.session_id} has another owner")

@@ -81,7 +81,6 @@ class Index(Protocol):
 
 
 def packed(places: Sequence[TextPlace]) -> list[int]:
-    """Places as one list of numbers, for `GIVEN`."""
     return [(session_no << 32) + seq for session_no, seq in places]
 
 

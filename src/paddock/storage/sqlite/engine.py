@@ -114,7 +114,6 @@ def values_of(statement: Bound, given: Any) -> Values:
 
 
 def run(cursor: Connection | Cursor, work: Work[Answer]) -> Answer:
-    """Take a work to its end, within whatever transaction this is."""
     try:
         step = next(work)
         while True:

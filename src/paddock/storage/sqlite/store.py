@@ -182,7 +182,6 @@ class SqliteStore(Records):
         return is_taken(batch, newest if newest > batch.epoch else epoch, head)
 
     async def check(self, session_id: str) -> Damage | None:
-        """The first place where this session's log is not what was written, or None."""
         return await anyio.to_thread.run_sync(check_session, self._directory, session_id)
 
     async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:

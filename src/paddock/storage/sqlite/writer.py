@@ -84,7 +84,6 @@ class Writer(Owners):
         return done
 
     async def stop(self) -> None:
-        """Finish what is queued and end."""
         self._closed = True
         if self._probe is not None:
             self._probe.cancel()

@@ -129,7 +129,6 @@ select {FACT} from facts /*sqlite indexed by facts_moved*/
     async def claim_at(
         self, session_id: str, epoch: int, place: Sequence[Any] | None, deleted: bool = False, left: str = ""
     ) -> Claim:
-        """All that the owner needs to go on from there."""
         if place is None:
             return Claim(session_id, epoch, Head(), None, b"", 0, (), deleted=deleted)
         head_seq, digest, snapshot, snapshot_seq = place[4:]
@@ -185,7 +184,6 @@ Ranges = Sequence[tuple[str, int, int]]
 
 
 def without_replaced(facts: Sequence[StoredFact], compacted: Ranges) -> Sequence[StoredFact]:
-    """Drop deltas that a message of the same batch replaces."""
     return [fact for fact in facts if not (fact.is_delta and is_replaced(fact, compacted))]
 
 

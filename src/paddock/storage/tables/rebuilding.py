@@ -83,7 +83,6 @@ def _stored(session_id: str, number: int, trimmed: int) -> Work[Tables]:
 
 
 def put_right(number: int) -> Work[Sequence[Difference]]:
-    """Compare and repair a session; return its differences."""
     yield ask(_PLACE, number=number)  # held until the end
     found = yield from compared(number)
     for difference in found:
