@@ -23,7 +23,6 @@ def _is_base_url(value: str) -> str:
 
 
 def _named(what: str, known: re.Pattern[str], use: str) -> Callable[[str], str | None]:
-    """Make the check of names of one kind: why this cannot be one, or None."""
     return lambda name: None if known.fullmatch(name) else f"{name!r} is no name for {what}; use {use}"
 
 
