@@ -49,3 +49,24 @@ def test_our_own_lines_say_why_and_those_of_libraries_no_more_than_their_sentenc
     ours, library = ran.stderr.splitlines()  # a pool that looks for its database fills no log with tracebacks
     assert [word in ours for word in ("storage refuses to write", "a.b", "why", "DETAIL")] == [True, True, True, False]
     assert ("it broke" in library, "pdk_SECRET" in library) == (True, False)
+
+
+STEERING = """
+import structlog
+from paddock.cli.hosting import logs
+logs.configure("info", {form!r})
+log = structlog.get_logger("x")
+log.warning("told", value="\\x1b[31m\\x07", other="two words \\x9b")
+try:
+    raise RuntimeError("it broke \\x1b[2J")
+except RuntimeError:
+    log.exception("a handler failed \\u202e")
+"""
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_what_steers_a_terminal_is_written_as_its_numbers(form: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", STEERING.format(form=form)], capture_output=True, text=True, check=True)
+    assert [line for line in ran.stderr.splitlines() if not line.isprintable()] == []
+    assert "it broke" in ran.stderr
+    assert "31m" in ran.stderr

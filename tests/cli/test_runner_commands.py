@@ -54,6 +54,20 @@ def test_a_name_that_cannot_be_is_one_sentence(paddock: Command, tmp_path: Path,
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
+@pytest.mark.parametrize("name", ["local-agent", "echo"])
+def test_a_package_takes_the_place_of_a_runner_that_is_there_only_when_that_is_said(
+    paddock: Command, tmp_path: Path, name: str
+) -> None:
+    file = PLUGIN.replace('"me"', '"paddock"').replace('"demo"', f'"{name}"')
+    source = a_zip(tmp_path / "p.zip", {**HONEST, "paddock-plugin.toml": file.encode()})
+    refused = paddock("runner", "install", source, "--yes", "--data", tmp_path / "d")
+    assert refused.returncode == 1
+    assert f"There is a plugin paddock/{name} already" in refused.stderr
+    done = paddock("runner", "install", source, "--yes", "--replace", "--data", tmp_path / "d")
+    assert done.returncode == 0, done.stderr
+    assert "replaces  the one in " in done.stdout
+
+
 def test_installing_shows_what_it_asks_for_and_needs_a_yes(
     paddock: Command, person: Callable[..., Person], tmp_path: Path
 ) -> None:

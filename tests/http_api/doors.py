@@ -389,7 +389,7 @@ class Server(uvicorn.Server):
 @asynccontextmanager
 async def serving(app: Any, patience: Patience = PATIENCE, crowd: Crowd | None = None) -> AsyncGenerator[str]:
     """As `paddock serve` does it."""
-    config = served(app, crowd or Crowd(), patience, ws="websockets-sansio")
+    config = served(app, crowd or Crowd(), patience)
     server = Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         task = asyncio.create_task(server.serve([listener]))

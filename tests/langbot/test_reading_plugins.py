@@ -100,6 +100,15 @@ def test_what_cannot_be_run_is_refused_with_a_sentence(
         read_package(changed(tmp_path, file, change))
 
 
+def test_a_manifest_that_grows_when_it_is_written_out_is_refused(tmp_path: Path) -> None:
+    grows = "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 9)}]\n" for n in range(1, 12))
+    copy = a_copy(tmp_path)
+    manifest = (copy / "manifest.yaml").read_text()
+    (copy / "manifest.yaml").write_text(f"x0: &x0 [a]\n{grows}{manifest}")
+    with pytest.raises(PackageError, match="refers to other parts of itself"):
+        read_package(copy)
+
+
 @pytest.mark.parametrize("line", ["-e ../elsewhere", "evil @ https://example.invalid/evil.whl", "--index-url=x"])
 def test_requirements_may_name_packages_and_no_places(tmp_path: Path, line: str) -> None:
     copy = a_copy(tmp_path)

@@ -62,6 +62,15 @@ def test_what_is_empty_or_as_the_form_has_it_anyway_names_nothing() -> None:
         "api_base",
         "skill-files",
         "entry.script",
+        "workdir",
+        "WORKDIRS",
+        "filepath",
+        "pathname",
+        "execpath",
+        "logfile",
+        "cmdline",
+        "apiurl",
+        "hostport",
     ],
 )
 def test_of_a_setting_without_a_mark_its_name_is_judged(name: str) -> None:
@@ -71,7 +80,9 @@ def test_of_a_setting_without_a_mark_its_name_is_judged(name: str) -> None:
     assert refused(a_runner(), **config), "a runner without a form takes anything, but not from everybody"
 
 
-@pytest.mark.parametrize("name", ["model", "api_key", "tone", "instruction", "temperature", "curling", "shellac"])
+@pytest.mark.parametrize(
+    "name", ["model", "api_key", "tone", "instruction", "temperature", "curling", "shellac", "profile"]
+)
 def test_other_names_are_anybodys(name: str) -> None:
     config: dict[str, Any] = {name: "calm"}
     assert refused(a_runner({"name": name}), **config) == []

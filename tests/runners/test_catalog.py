@@ -54,6 +54,7 @@ def test_what_is_left_out_means_the_least(tmp_path: Path) -> None:
 
 FAULTS = [
     ("no toml at all [", "cannot be read"),
+    (GOOD + f"x = {'[' * 5000}", "nested too deeply"),
     ("", "[plugin] must say its author"),
     (GOOD.replace('author = "test"', "author = 5"), "author must be a string"),
     (GOOD.replace('"test"', '"../up"'), "is not a name"),

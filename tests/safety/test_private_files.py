@@ -119,3 +119,92 @@ def test_a_directory_that_is_somebody_elses_matter_is_left_as_it_is(tmp_path: Pa
     shared.chmod(0o1777)
     private_directory(shared)
     assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
+
+
+def test_directories_made_on_the_way_are_nobody_elses_to_write_in(tmp_path: Path) -> None:
+    """Who may write above a data directory puts another one in its place."""
+    plugin = paddock("runner", "new", "mine", "--author", "me", cwd=tmp_path)
+    assert plugin.returncode == 0
+    asked = [
+        (["keys", "create", "--user", "ann", "--data", "a/b/data"], "a/b"),
+        (["runner", "install", "mine", "--yes", "--data", "c/d/data"], "c/d"),
+        (["admin", "backup", "e/f/kept.tar", "--data", "a/b/data"], "e/f"),
+        (["admin", "restore", "e/f/kept.tar", "--data", "g/h/data"], "g/h"),
+    ]
+    for words, above in asked:
+        done = paddock(*words, umask=0, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        made = [tmp_path / above, (tmp_path / above).parent]
+        assert [str(path) for path in made if stat.S_IMODE(path.lstat().st_mode) & 0o022] == [], words
+
+
+def test_a_backup_that_is_a_directory_others_cannot_read_wherever_its_files_are_taken(tmp_path: Path) -> None:
+    data, backup = tmp_path / "data", tmp_path / "backup"
+    paddock("keys", "create", "--user", "ann", "--data", data, umask=0)
+    done = paddock("admin", "backup", backup, "--data", data, umask=0)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert seen_by_others(backup) == []
+
+
+ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root lays out what belongs to another user")
+SOMEBODY = 12_345
+COMES_FIRST = """\
+from pathlib import Path
+
+Path({proof!r}).touch()
+
+
+def f() -> str:
+    "Said by somebody else."
+    return ""
+"""
+
+
+@pytest.fixture
+def laid_out(tmp_path: Path) -> Path:
+    """A directory where everybody may write, and in which somebody was before us."""
+    here = tmp_path / "everybodys"
+    planted = here / ".paddock"
+    planted.mkdir(parents=True)
+    (here / "first.py").write_text(COMES_FIRST.format(proof=str(here / "ran")))
+    (planted / "paddock.toml").write_text(f'tools = ["{here / "first.py"}"]\nport = 0\n')
+    (planted / "serve.json").write_text('{"url": "http://127.0.0.1:9", "pid": 1}')
+    (planted / "local-token").write_text("pdl_planted\n")
+    for path in (planted, *planted.iterdir()):
+        os.chown(path, SOMEBODY, SOMEBODY)
+    return here
+
+
+USING = {
+    "serve": ["serve"],
+    "doctor": ["doctor"],
+    "keys create": ["keys", "create", "--user", "ann"],
+    "runner list": ["runner", "list"],
+    "admin verify": ["admin", "verify"],
+    "agents list": ["agents", "list"],
+    "chat": ["chat", "a word meant for our own host"],
+}
+
+
+@ONLY_ROOT
+@pytest.mark.parametrize("words", USING.values(), ids=list(USING))
+def test_a_data_directory_that_somebody_else_laid_here_is_not_used(words: list[str], laid_out: Path) -> None:
+    done = paddock(*words, cwd=laid_out)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "belongs to another user" in done.stderr
+    assert sorted(path.name for path in laid_out.rglob("*")) == [
+        ".paddock", "first.py", "local-token", "paddock.toml", "serve.json",
+    ]  # fmt: skip
+
+
+@ONLY_ROOT
+def test_settings_that_somebody_else_laid_into_ours_are_not_used(laid_out: Path) -> None:
+    os.chown(laid_out / ".paddock", 0, 0)
+    assert "paddock.toml belongs to another user" in paddock("serve", cwd=laid_out).stderr
+
+
+@ONLY_ROOT
+def test_a_data_directory_of_another_user_is_used_when_it_is_named(laid_out: Path) -> None:
+    """Volumes and service accounts: who names it knows whose it is."""
+    done = paddock("runner", "list", "--data", ".paddock", cwd=laid_out)
+    assert done.returncode == 0, done.stdout + done.stderr

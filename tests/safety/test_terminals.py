@@ -39,3 +39,51 @@ def test_no_name_that_somebody_gave_steers_the_terminal_of_whoever_lists_it(tmp_
     for_programs = warm.run(["automations", "list", "--json", "--data", host.data], env=os.environ).stdout
     assert json.loads(for_programs)[0]["name"] == made["name"] == f"job{STEERS}"
     host.stop()
+
+
+MANIFEST = """
+[plugin]
+author = "test"
+name = "loud"
+command = ["python", "runner.py"]
+"""
+RUNNER = """
+import json, sys
+
+STEERS = {steers!r}
+ONE = {{"id": "plugin:test/loud/default", "name": "default"}}
+ONE |= {{"label": {{}}, "capabilities": {{}}, "permissions": {{}}, "context": {{}}}}
+
+
+def say(**frame):
+    print(json.dumps({{"jsonrpc": "2.0", **frame}}), flush=True)
+
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    run = asked["params"].get("context", {{}}).get("run_id")
+    answers = {{"initialize": {{"protocol_version": "1"}}, "run_agent": {{"run_id": run}}}}
+    answers["list_agent_runners"] = {{"runners": [ONE]}}
+    say(id=asked["id"], result=answers.get(asked["method"], {{}}))
+    if run:
+        say(method="run_result", params={{"run_id": run, "type": "x" + STEERS, "data": {{}}}})
+        say(method="x" + STEERS)
+        failed = {{"code": "c" + STEERS, "message": "m" + STEERS}}
+        say(method="run_result", params={{"run_id": run, "type": "run.failed", "data": failed}})
+"""
+
+
+def test_no_runner_steers_the_terminal_of_whoever_talks_to_it_or_of_whoever_reads_the_log(tmp_path: Path) -> None:
+    plugin = tmp_path / "plugins" / "loud"
+    plugin.mkdir(parents=True)
+    (plugin / "paddock-plugin.toml").write_text(MANIFEST)
+    (plugin / "runner.py").write_text(RUNNER.format(steers=STEERS))
+    host = HostProcess(tmp_path / "data", plugins=(plugin.parent,)).start()
+    said = warm.run(["chat", "hello", "--agent", "loud", "--data", host.data], env=os.environ)
+    assert said.returncode == 1
+    assert harmless(said.stdout + said.stderr) == said.stdout + said.stderr
+    assert host.says("runner.unknown_result", "taken over")
+    assert host.says("runner.unknown_notification", "taken over")
+    log = "".join(host.output)
+    assert harmless(log) == log
+    host.stop()

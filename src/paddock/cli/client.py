@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 
 from paddock.cli import presence
 from paddock.cli.output import USAGE, CommandError, command, fails_with, harmless, harmless_in
+from paddock.confinement.private import problem_with_what_lies_here
 from paddock_sdk.client import wire
 from paddock_sdk.client.wire import UNAVAILABLE, Event
 
@@ -85,14 +86,24 @@ class HostClient:
             raise HostGoneError(f"No host answers at {self.url}{why}. Start one with: {self.start_hint}") from error
 
 
+def _ours(here: presence.Presence, directory: Path, asked: str) -> presence.Presence | None:
+    """The host that was found where the command was typed, unless somebody else says that it serves there."""
+    problem = problem_with_what_lies_here(directory)
+    if problem is not None and not asked:
+        raise CommandError(problem, exit_code=USAGE)
+    return here if problem is None else None
+
+
 def connect(url: str | None, data: Path | None) -> HostClient:
     """Return a client of the host that was named by address or data directory, else of one that is easily found.
 
     A data directory that was named stands for the host that serves it and no other one.
     """
     directory = presence.data_directory(data)
-    here = presence.find(directory)
     asked = (url or ("" if data else os.environ.get("PADDOCK_URL", ""))).rstrip("/")
+    here = presence.find(directory)
+    if here is not None and not presence.asked_for(data):
+        here = _ours(here, directory, asked)
     key = os.environ.get("PADDOCK_API_KEY", "")
     start = command("serve", data=directory if presence.asked_for(data) else None)
     if here is not None and asked in {"", here.url}:

@@ -73,6 +73,11 @@ def harmless(text: str) -> str:
     return _STEERING.sub("", text)
 
 
+def spelled(text: str) -> str:
+    """Write what steers the terminal as its numbers: in a log what came is told, and does nothing."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def harmless_in(value: Any) -> Any:
     """Make every text of a JSON value harmless."""
     if isinstance(value, str):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import pwd
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -17,9 +18,18 @@ MARKS = ("paddock.db", "lock", "host-id", "plugins")
 
 def private_directory(path: Path) -> None:
     """Make a directory, or tighten one of ours that others may look into. Raises OSError."""
-    path.mkdir(mode=DIRECTORY, parents=True, exist_ok=True)
+    way_to(path)
+    path.mkdir(mode=DIRECTORY, exist_ok=True)
     with suppress(PermissionError):
         _tighten(path)
+
+
+def way_to(path: Path) -> None:
+    """Make the directories above one of ours: whoever could write in them could put another one in its place."""
+    for one in reversed(path.absolute().parents):
+        if not one.exists():
+            with suppress(FileExistsError):
+                one.mkdir(mode=0o755)
 
 
 def private_file(path: Path) -> None:
@@ -31,6 +41,30 @@ def private_file(path: Path) -> None:
             os.fchmod(opened, FILE)
     finally:
         os.close(opened)
+
+
+def problem_with_what_lies_here(*paths: Path) -> str | None:
+    """Find out whether a data directory that nobody named, but that lies where a command was typed, may be used.
+
+    Where others may write, somebody else can have laid it there, with settings that name programs, and with the address
+    of a host that would be told everything.
+    """
+    for path in paths:
+        with suppress(OSError):
+            for about in (path.lstat(), path.stat()):
+                if about.st_uid not in (0, os.geteuid()):
+                    return (
+                        f"{path} belongs to another user ({_user(about.st_uid)}), who may have laid it there for you. "
+                        "If you mean it, name the data directory with --data; else go to another directory."
+                    )
+    return None
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
 
 
 def _tighten(path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from paddock.confinement.private import problem_with_what_lies_here
 from paddock.rules.access.host_only import ApiAgents
 from paddock.rules.agents.addresses import is_private_way, without_secrets
 from paddock.rules.agents.specs import McpServerSpec, ModelSpec, PlatformSpec
@@ -52,7 +53,13 @@ def load(
     given = _from_flags(flags or {})
     env = _from_environment(environ)
     path = config or (Path(environ[PREFIX + "CONFIG"]) if environ.get(PREFIX + "CONFIG") else None)
-    file = _from_file(path) if path is not None else _from_data_directory({**env, **given})
+    named = {**env, **given}
+    if "data" not in named:
+        data = absolute(Path(str(Settings.model_fields["data"].default)))
+        problem = problem_with_what_lies_here(data, data / CONFIG_NAME)
+        if problem is not None:
+            raise SettingsError(problem)
+    file = _from_file(path) if path is not None else _from_data_directory(named)
     return _with_sound_tokens(_validate({**file, **env, **given}))
 
 

@@ -36,12 +36,10 @@ def ending(event: Mapping[str, Any]) -> TurnEnding | None:
         return TurnEnding(cancelled=kind == "cancelled")
     if event.get("type") != "RUN_ERROR":
         return None
-    code, message = str(event.get("code", "")), str(event.get("message", ""))
+    code, message = (harmless(str(event.get(name, ""))) for name in ("code", "message"))  # both are the runner's words
     if code == "cancelled":
         return TurnEnding(cancelled=True)
-    return TurnEnding(
-        failure=f"The run failed: {harmless(message) or 'no reason given'}" + (f" ({code})" if code else "")
-    )
+    return TurnEnding(failure=f"The run failed: {message or 'no reason given'}" + (f" ({code})" if code else ""))
 
 
 class JsonPrinter:
@@ -52,7 +50,7 @@ class JsonPrinter:
 
     def note(self, text: str) -> None:
         """Standard output belongs to the events alone."""
-        sys.stderr.write(f"[{text}]\n")
+        sys.stderr.write(f"[{harmless(text)}]\n")
 
 
 @dataclass(slots=True)

@@ -3,9 +3,12 @@
 import logging
 import sys
 from collections.abc import Mapping, MutableMapping
-from typing import Any
+from io import StringIO
+from typing import Any, TextIO
 
 import structlog
+
+from paddock.cli.output import spelled
 
 _TRACEBACKS = structlog.processors.ExceptionRenderer(
     structlog.tracebacks.ExceptionDictTransformer(show_locals=False)  # locals hold keys, config and what people wrote
@@ -36,8 +39,20 @@ def _rendered(form: str) -> list[Any]:
     if form == "json":
         return [_TRACEBACKS, structlog.processors.JSONRenderer()]
     return [
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        _spelled,
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_traceback),
     ]
+
+
+def _traceback(out: TextIO, about: structlog.typing.ExcInfo) -> None:
+    whole = StringIO()
+    structlog.dev.plain_traceback(whole, about)
+    out.write(spelled(whole.getvalue()))
+
+
+def _spelled(_: Any, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A text without a blank is rendered as it is, and some were written by runners."""
+    return {name: spelled(value) if isinstance(value, str) else value for name, value in line.items()}
 
 
 def _adopt_standard_logging(level: int, shared: list[Any], form: str) -> None:

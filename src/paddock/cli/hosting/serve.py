@@ -228,19 +228,11 @@ def _uvicorn(app: ASGIApp, crowd: Crowd) -> uvicorn.Config:
     return served(
         app,
         crowd,
-        ws=_web_socket,
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-
-
-def _web_socket(**about: Any) -> asyncio.Protocol:
-    """The protocol of a connection that became a web socket. Few hosts ever have one, so its library is loaded then."""
-    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-
-    return WebSocketsSansIOProtocol(**about)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from paddock.cli import presence
 from paddock.cli.output import FAILED, CommandError, command, fails_with, note, want_yes, write
 from paddock.cli.plugin_work import sharing
 from paddock.rules.agents.addresses import is_postgres
+from paddock.runners.installed.catalog import not_installed
 from paddock.runners.installed.plugins import Level
 from paddock.runners.packages import Installed, InstalledPlugins, Package, PackageError, plain_words, read_package
 from paddock.runners.processes.isolation import active_level
@@ -24,7 +25,14 @@ def install(source: Path, settings: Settings, *, yes: bool, replace: bool) -> No
     shared = is_postgres(settings.store)
     if shared and not replace:
         sharing.check_free(settings.store, package)
-    _say(_description(package, plugins.get(package.about.id), settings))
+    present = plugins.get(package.about.id)
+    hidden = None if present else not_installed(package.about.id, settings.plugins)
+    if hidden is not None and not replace:
+        raise CommandError(
+            f"There is a plugin {package.about.id} already, in {hidden}: installed, this package would answer in every "
+            "agent of it. If you mean it, use --replace; else give the package another name."
+        )
+    _say(_description(package, "the one in " + str(hidden) if hidden else present and present.version, settings))
     if not yes:
         want_yes(
             "Install it?",
@@ -104,13 +112,13 @@ def _entries(plugins: InstalledPlugins) -> list[Installed]:
         return plugins.list()
 
 
-def _description(package: Package, present: Installed | None, host: Settings) -> str:
+def _description(package: Package, replaced: str | None, host: Settings) -> str:
     """Describe a package to the person who decides. Its own texts take one line each, without control characters."""
     about = package.about
     level = _stronger(about.isolation, host.isolation)
     wants = plain_words(about.ceiling, network=about.network)
     lines = [f"{about.id} {_one_line(about.version)}: {_one_line(about.description) or 'no description'}"]
-    lines += [f"  replaces  {present.version}"] if present else []
+    lines += [f"  replaces  {replaced}"] if replaced else []
     lines += [f"  runs      {_one_line(' '.join(about.command))}", f"  sha256    {package.contents.sha256}"]
     lines += ["  It asks to be allowed to:", *(f"    - {_one_line(line)}" for line in wants)] if wants else []
     lines += ["  It asks for nothing beyond answering."] if not wants else []

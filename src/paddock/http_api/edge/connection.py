@@ -6,6 +6,7 @@ What is too slow or too large is said in `bounds`, as is what is too much for al
 """
 
 import asyncio
+import logging
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from paddock.http_api.edge.bounds import PATIENCE, Arriving, Crowd, Patience
 from paddock.http_api.edge.errors import problem
 from paddock.http_api.edge.requests import IS_HERE
+from paddock.http_api.edge.web_socket import WatchedSocket
 from paddock.rules.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ CONNECTION = "paddock.connection"
 """Where a request's `state` names its connection."""
 
 log = structlog.get_logger("paddock.http")
+_mistakes = logging.getLogger("uvicorn.error.requests")
+_mistakes.setLevel(logging.ERROR)
+"""uvicorn's, for connections: what a client does wrong is the client's matter, and fills no log."""
 
 
 class HeadTooLargeError(Exception):
@@ -51,6 +56,7 @@ class SentAheadError(Exception):
 def served(app: ASGIApp, crowd: Crowd, patience: Patience = PATIENCE, **settings: Any) -> Config:
     """Configure uvicorn to serve an application to connections that are watched."""
 
+    settings.setdefault("ws", WatchedSocket)
     return Config(
         WatchedApp(app),  # pyright: ignore[reportArgumentType] - uvicorn has types of its own for the same thing
         http=partial(WatchedConnection, crowd=crowd, patience=patience),  # pyright: ignore[reportArgumentType] - likewise
@@ -81,6 +87,7 @@ class WatchedConnection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", None)  # comes with the connection
         self._answers = cast("HeadWithBody", None)  # likewise
         self._http = HttpToolsProtocol(config, server_state, {**app_state, CONNECTION: self}, _loop)
+        self._http.logger = _mistakes
         self._server = server_state
         self._crowd = crowd
         self._patience = patience
@@ -171,15 +178,28 @@ class WatchedConnection(asyncio.Protocol):
             self._refuse_because_of(error.__context__)
             return
         self._http.data_received(piece)
-        if is_upgrade and self.transport.get_protocol() is not self:  # it is a web socket now
-            self._stop_looking()
-            self._crowd.left(self)
+        socket = self.transport.get_protocol() if is_upgrade else self
+        if isinstance(socket, WatchedSocket):
+            self._becomes(socket)
         elif self._arriving is Arriving.BODY:
             self._goes_on(len(piece))
         elif was_in_body:
             self._crowd.is_whole(self)
         elif self._arriving is Arriving.HEAD:
             self._head_end = (self._head_end + piece)[1 - len(END_OF_HEAD) :]
+
+    def _becomes(self, socket: WatchedSocket) -> None:
+        if socket.has_begun:
+            self._stop_looking()
+            self._crowd.left(self)
+            if self.transport.is_reading():  # anew, by the socket's measure
+                self.transport.pause_reading()
+                self.transport.resume_reading()
+            return
+        self.transport.set_protocol(self)
+        socket.connection_lost(ConnectionAbortedError())
+        self._due -= 1
+        self._refuse(400, ErrorCode.INVALID_ARGUMENT, "this request for a web socket cannot be read")
 
     def _goes_on(self, size: int) -> None:
         """Account for a body that is not complete yet."""

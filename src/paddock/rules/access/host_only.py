@@ -5,7 +5,7 @@ address they name would be called from inside the host's network. Pure; addresse
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -32,19 +32,25 @@ _LOOKS_LIKE_AN_ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]*://", re.IGNORECASE | 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", re.ASCII)
 
 
-def _words(name: str) -> frozenset[str]:
+def _single(name: str) -> frozenset[str]:
     return frozenset(word.lower() for word in _WORDS.findall(name))
 
 
-ADDRESS_WORDS = _words(
+ADDRESS_WORDS = _single(
     "address addresses addr base baseurl endpoint endpoints host hostname hosts ip origin proxy proxies server servers "
     "site socket uri uris url urls webhook webhooks"
 )
-PROGRAM_WORDS = _words(
+PROGRAM_WORDS = _single(
     "arg args argument arguments argv bin binary cmd command commands cwd dir directories directory dirs env "
     "environment exe exec executable file filename files folder folders home interpreter mount mounts path paths "
     "program programs root script scripts shell volume volumes"
 )
+ENDINGS = _single(
+    "addr address cmd command dir directory endpoint exe file folder hostname path proxy socket uri url webhook"
+)
+BEGINNINGS = _single("cmd file host path")
+"""Of words that are written together, such as workdir, filepath, apiurl, cmdline."""
+OTHER_WORDS = _single("profile profiles")
 HARMLESS_TYPES = frozenset(
     [
         "boolean",
@@ -130,6 +136,18 @@ def _is_harmless(field: DynamicFormItemSchema) -> bool:
 
 def _sounds_so(name: str) -> bool:
     return bool(_words(name) & (ADDRESS_WORDS | PROGRAM_WORDS))
+
+
+def _words(name: str) -> set[str]:
+    found = _single(name)
+    return {*found} | {part for word in found - OTHER_WORDS for part in _parts(word)}
+
+
+def _parts(word: str) -> Iterator[str]:
+    """What a word begins or ends with that says what it names."""
+    one = word.removesuffix("s")
+    yield from (part for part in ENDINGS if one.endswith(part))
+    yield from (part for part in BEGINNINGS if word.startswith(part))
 
 
 def refused_over_api(

@@ -63,6 +63,13 @@ def _installed(data: Path, left_out: dict[str, str]) -> Iterator[Plugin]:
             yield replace(plugin, ceiling=entry.asked, python=python, installed_at=entry.installed_at)
 
 
+def not_installed(plugin: str, further: Iterable[Path]) -> Path | None:
+    """The directory of the plugin that an installed one of this name would hide: a further one, or an official one."""
+    own = _official_runners()
+    found = (one for place in (*further, *([own] if own else [])) for one in load_plugins(place))
+    return next((one.directory for one in found if one.id == plugin), None)
+
+
 def _official_runners() -> Path | None:
     """Return the directory of the official runners. They are found, never imported."""
     spec = find_spec("paddock_runners")

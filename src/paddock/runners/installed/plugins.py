@@ -94,6 +94,8 @@ def load_plugin(directory: Path) -> Plugin:
         raise PluginError(f"{directory} is no plugin: it has no {PLUGIN_FILE}.") from None
     except (OSError, ValueError) as problem:
         raise PluginError(f"{file} cannot be read: {problem}.") from None
+    except RecursionError:
+        raise PluginError(f"{file} cannot be read: it is nested too deeply.") from None
     return _Reader(file, text).plugin(directory.resolve())
 
 

@@ -68,12 +68,21 @@ def _as_judged(field: Said) -> DynamicFormItemSchema:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
+class _WithoutAliases(yaml.SafeLoader):
+    """A few lines of aliases to aliases are gigabytes when they are written out."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it refers to other parts of itself (*name), which is not read here")
+        return super().compose_node(parent, index)
+
+
 def _yaml(contents: Contents, path: str) -> Said:
     raw = contents.read(path) or b""
     if len(raw) > MAX_YAML_BYTES:
         raise PackageError(f"{path} is larger than {MAX_YAML_BYTES // 1024} KiB.")
     try:
-        return _object(yaml.safe_load(raw))
+        return _object(yaml.load(raw, _WithoutAliases))  # noqa: S506 - a safe loader, and stricter
     except (yaml.YAMLError, ValueError, RecursionError) as problem:
         raise PackageError(f"{path} cannot be read: {str(problem).splitlines()[0]}.") from problem
 

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from paddock.confinement.private import private_file
+from paddock.confinement.private import private_file, way_to
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.values import Value
 from paddock.storage.files import ABOUT, TABLES
@@ -133,6 +133,8 @@ def _write_manifest(whole: Path) -> Mapping[str, Any]:
     for name in files:
         synced(whole / name)
     (whole / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    for file in (path for path in whole.iterdir() if path.is_file()):
+        private_file(file)
     synced(whole / MANIFEST)
     synced(whole)
     return manifest
@@ -247,7 +249,7 @@ def _manifest(whole: Path, holding: str) -> Mapping[str, Any]:
 @contextmanager
 def _beside(target: Path) -> Generator[Path]:
     """A directory next to the target, on the same file system, that is gone afterwards."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    way_to(target)
     staged = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         yield staged

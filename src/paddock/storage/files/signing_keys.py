@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.confinement.private import way_to
 from paddock.rules.access.signatures import SigningKeys
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.values import Value
@@ -113,7 +114,8 @@ def write(path: Path, body: bytes, *, replace: bool) -> None:
     """Whole or not at all, for its owner's eyes only. Raises FileExistsError when it is there and must stay."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        way_to(path.parent)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(body)
