@@ -72,7 +72,7 @@ class _WithoutAliases(yaml.SafeLoader):
     """A few lines of aliases to aliases are gigabytes when they are written out."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
+        if self.check_event(yaml.AliasEvent):  # pyright: ignore[reportUnknownMemberType]
             raise yaml.YAMLError("it refers to other parts of itself (*name), which is not read here")
         return super().compose_node(parent, index)
 
