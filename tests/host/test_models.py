@@ -219,6 +219,28 @@ async def test_only_granted_models_and_operations_can_be_used() -> None:
     assert room.noted == []
 
 
+@pytest.mark.spec("wire/caps")
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"messages": [{"role": "user", "content": "x"}] * 10_001},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}] * 10_000}]},
+        {"messages": [], "tools": [{"name": "t", "description": "", "parameters": {}}] * 10_001},
+    ],
+    ids=["messages", "pieces", "tools"],
+)
+async def test_a_question_in_very_many_pieces_is_refused_before_a_model_is_asked(more: dict[str, Any]) -> None:
+    """Each is looked at by every step on its way, and the event loop waits for that."""
+    room = Room()
+    asked = ModelsInvokeParams.model_validate({"run_id": "run-1", "model_id": "demo", **more})
+    with pytest.raises(HostError) as refused:
+        await room.calls.invoke(GRANT, asked)
+    assert refused.value.code is ErrorCode.PAYLOAD_TOO_LARGE
+    with pytest.raises(HostError, match="together"):
+        room.calls.stream(GRANT, asked)
+    assert room.noted == []
+
+
 async def test_documents_are_ranked() -> None:
     room = Room()
     asked = {"run_id": "run-1", "model_id": "demo", "query": "blue cars", "documents": ["red", "blue cars"]}

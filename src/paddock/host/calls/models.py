@@ -21,6 +21,8 @@ from paddock_sdk.protocol.host_calls import (
 from paddock_sdk.protocol.messages import FunctionCall, LLMTokenUsage, Message, ToolCall
 
 MAX_DOCUMENTS = 1000
+MAX_PIECES = 10_000
+"""Messages, pieces of their content, calls and tools of one question: each is looked at by every step on its way."""
 
 
 class ModelCalls:
@@ -38,6 +40,7 @@ class ModelCalls:
 
     async def invoke(self, grant: Grant, asked: ModelsInvokeParams) -> ModelsInvokeResult:
         info = self._granted(grant, asked.model_id, "invoke")
+        _check_pieces(asked)
         async with self._metering.around(grant.scope.payer, info, "invoke") as meter:
             meter.prompt_tokens = lambda: about_tokens_of(asked.messages, asked.tools or ())
             answer = await self._models.invoke(_call(grant, asked, meter.lost))
@@ -48,6 +51,7 @@ class ModelCalls:
 
     def stream(self, grant: Grant, asked: ModelsInvokeParams) -> "StreamedAnswer":
         info = self._granted(grant, asked.model_id, "stream")
+        _check_pieces(asked)
         return StreamedAnswer(self._pieces(grant, info, asked))
 
     async def rerank(self, grant: Grant, asked: ModelsRerankParams) -> ModelsRerankResult:
@@ -85,6 +89,15 @@ class ModelCalls:
         if operation not in info.operations:
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"the model {model_id!r} cannot {operation}")
         return info
+
+
+def _check_pieces(asked: ModelsInvokeParams) -> None:
+    pieces = len(asked.tools or ()) + len(asked.messages)
+    for message in asked.messages:
+        pieces += len(message.tool_calls or ()) + (len(message.content) if isinstance(message.content, list) else 0)
+    if pieces > MAX_PIECES:
+        text = f"a model is asked with at most {MAX_PIECES} messages, pieces of content, tool calls and tools together"
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, text)
 
 
 class StreamedAnswer:
