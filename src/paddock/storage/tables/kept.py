@@ -72,11 +72,15 @@ def _check_stored(cap: StorageCap) -> Work[None]:
 
 def _check(cap: ArtifactsCap | UploadsCap | StorageCap, held: Ask) -> Work[None]:
     """One at a time per workspace, user or area, over all hosts, so that two halves cannot both fit."""
-    name = f"{type(cap).__name__}:{':'.join(held.given.values())}"
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    yield ask(_ONE_AT_A_TIME, lock=int.from_bytes(digest, signed=True))
+    yield one_at_a_time(f"{type(cap).__name__}:{':'.join(held.given.values())}")
     [(total,)] = yield held
     check_cap(total, cap)
+
+
+def one_at_a_time(name: str) -> Ask:
+    """Wait for the end of every other transaction, at any host, that asked for the same name."""
+    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return ask(_ONE_AT_A_TIME, lock=int.from_bytes(digest, signed=True))
 
 
 _SET_STATE = """
