@@ -87,7 +87,7 @@ def test_of_older_keys_those_that_were_made_over_the_api_run_no_host_by_a_name(t
     made = ("acme", "user:ann", "api_keys.create", "acme/ops", "acme", "allowed", "role admin")
     columns = "time, workspace_id, actor, action, resource, scope, result, reason"
     connection.execute(f"insert into audit ({columns}) values (0, ?, ?, ?, ?, ?, ?, ?)", made)
-    migrate(connection, [step])
+    migrate(connection, migrations())
     found = connection.execute("select user_id, by_operator from api_keys order by 1")
     assert list(found) == [("ann", 1), ("ops", 0)]
 
