@@ -83,7 +83,7 @@ have-browser:  # the same for the browser; only an administrator may install it
 	@command -v chromium >/dev/null || [ "$$(id -u)" -ne 0 ] || $(MAKE) -s browser >/dev/null || echo "Chromium could not be installed"
 
 test: .venv/.installed-dev have-harnesses have-browser console-if-possible  ## everything CI runs on behaviour
-	@$(BIN)/python tests/twice.py -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python tests/twice.py -n 3 --dist loadgroup $(ARGS)  # much of it waits, so three workers keep two cores at work
 
 test-long: .venv/.installed-dev have-harnesses have-harnesses-acp  ## the long set: searches to the end, kill loops, many random cases
 	@PADDOCK_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --timeout 1800 -m long $(ARGS)
@@ -109,8 +109,8 @@ fix: .venv/.installed-dev  ## tidy
 types: .venv/.installed-dev  ## write the clients' types anew from the API's document: the console's and the Python client's
 	@cd tests && ../$(BIN)/python -m api_types
 
-conformance: .venv/.installed-dev  ## write docs/spec/conformance.md anew from the specs and the tests
-	@cd tests && ../$(BIN)/python -m conformance
+conformance: .venv/.installed-dev  ## write docs/spec/conformance.md anew from the specs and the tests, and the matrix of gate.md from its table
+	@cd tests && ../$(BIN)/python -m gate.matrix && ../$(BIN)/python -m conformance
 
 walk: .venv/.installed-dev  ## send one AG-UI message through a real host and print the functions it crosses, in order
 	@$(BIN)/python tests/walked.py

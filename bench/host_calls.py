@@ -28,7 +28,7 @@ import uvloop
 from bench.report import Figure, Target, table_of
 from bench.stores import address
 from paddock.host.agents.agents import Agents
-from paddock.host.agents.file import parse_agents
+from paddock.host.agents.file import in_force, read_agents
 from paddock.host.audit import Audit
 from paddock.host.calls.artifacts import Artifacts
 from paddock.host.calls.host_calls import HostCalls
@@ -36,6 +36,7 @@ from paddock.host.calls.state import RunnerState
 from paddock.host.conversations.inbox import Inbox
 from paddock.host.outage import Outage
 from paddock.host.people.principals import DEV
+from paddock.host.people.users import Users
 from paddock.host.runs.authority import Authority, Granting
 from paddock.host.runs.briefing import Briefing
 from paddock.host.runs.live_run import LiveRun, ResultHandling
@@ -112,7 +113,7 @@ async def bench_in(work: Path, at: str) -> AsyncGenerator[Bench]:
     plugins = work / "plugins"
     ours = Path(__file__).parent / "call_runner"
     shutil.copytree(ours, plugins / "calls", ignore=shutil.ignore_patterns("__pycache__"))
-    agents: Agents = parse_agents(AGENTS, "bench")
+    agents: Agents = in_force(read_agents(AGENTS, "bench"), 100)
     store = store_at(at, work / "data")
     tasks: set[asyncio.Task[None]] = set()
 
@@ -163,7 +164,9 @@ async def bench_in(work: Path, at: str) -> AsyncGenerator[Bench]:
         spawn=spawn,
     )
     sessions = Sessions(store, loops, services)
-    inbox = Inbox(sessions=sessions, runs=runs, agents=agents, records=store, clock=time.time)
+    inbox = Inbox(
+        sessions=sessions, runs=runs, agents=agents, records=store, clock=time.time, users=Users(store, clock=time.time)
+    )
     await store.open()
     await gateway.start()
     try:

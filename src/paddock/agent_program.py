@@ -125,7 +125,6 @@ SHAPES: Sequence[tuple[str, str, Callable[[object], bool]]] = (
 
 
 def _tools(module: ModuleType, agents: Any, path: Path) -> dict[str, FunctionTool]:
-    """The functions of all agents, each once."""
     given = [function for agent in agents for function in agent.tools or ()]
     own = [
         one

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from paddock.cli.plugin_work.scaffold import files
-from paddock.host.agents.file import agents_schema, parse_agents, read_agents
+from paddock.host.agents.file import agents_schema, in_force, read_agents
 from paddock.host.agents.shapes import AgentShape
 from paddock_sdk import AgentRunner, HostApi, HostCallError, Results, RunContext, message
 from paddock_sdk.protocol.ids import PluginId
@@ -66,11 +66,11 @@ def test_every_key_of_the_agents_file_is_in_the_guide_and_its_example_is_read() 
     guide = (GUIDES / "agents.md").read_text()
     [small, team, whole] = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
     assert list(read_agents(team, "agents.md").resources.models) == ["fast"]
-    assert parse_agents(small, "agents.md").default_agent_id == "support"
-    assert parse_agents(whole, "agents.md").default_agent_id == "support"
+    assert in_force(read_agents(small, "agents.md"), 100).default_agent_id == "support"
+    assert in_force(read_agents(whole, "agents.md"), 100).default_agent_id == "support"
     shown = set(yaml.safe_load(whole)["agents"]["support"])
     with pytest.raises(Exception, match="known are: ") as unknown:
-        parse_agents("agents: {a: {zzz: 1, runner: plugin:a/b/c}}", "x")
+        in_force(read_agents("agents: {a: {zzz: 1, runner: plugin:a/b/c}}", "x"), 100)
     known = set(str(unknown.value).partition("known are: ")[2].split(", "))
     assert known == shown
     for key, field in AgentShape.model_fields.items():
@@ -235,6 +235,6 @@ def test_the_knowledge_guide_works_as_it_is_written(tmp_path: Path, clean_env: d
 
 def test_the_agents_example_of_the_knowledge_guide_is_read() -> None:
     [example] = re.findall(r"```yaml\n(.*?)```", (GUIDES / "knowledge.md").read_text(), re.DOTALL)
-    [agent] = parse_agents(example, "knowledge.md").list("default")
+    [agent] = in_force(read_agents(example, "knowledge.md"), 100).list("default")
     assert agent.agent_id == "helper"
     assert agent.policy.knowledge_bases != "all"

@@ -1,5 +1,6 @@
 """What every store promises about calls of tools and models: begun, ended, unknown, and what they used."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -25,6 +26,11 @@ def used(call_id: str, run_id: str = "run-1", **changes: Any) -> ModelUsageRow:
         call_id, run_id, "s", "w", "ann", "a", "demo", "demo", "invoke", "ok", 10, 5, 15, 0.25, 100.0, 101.0
     )
     return replace(row, **changes)
+
+
+def ended_in(noted: list[ModelUsageRow]) -> Callable[[ModelUsageRow], None]:
+    """Take down the calls that have ended, and not what is written of them while they are under way."""
+    return lambda row: noted.append(row) if row.result != "started" else None
 
 
 async def test_a_tool_call_is_on_record_before_it_ends_and_written_once_more_when_it_has(store: Store) -> None:
@@ -110,3 +116,48 @@ async def test_what_a_call_used_counts_once_however_often_it_is_written(store: S
     await store.write([used("u1")])
     await store.write([used("u1"), used("u2")])
     assert await store.model_usage("run-1") == [used("u1"), used("u2")]
+
+
+async def test_a_call_of_a_model_is_on_record_while_it_is_under_way_and_counts_when_it_has_ended(store: Store) -> None:
+    day = 20_000 * 86_400.0
+    begun = used("u1", result="started", started_at=day, ended_at=day, completion_tokens=0, total_tokens=10, cost=0.1)
+    await store.write([begun])
+    assert await store.model_usage("run-1") == [begun]
+    assert (await store.spent_on(day, "w"), await store.spent(run_id="run-1")) == ((0, 0.0), Spent())
+    ended = used("u1", started_at=day, ended_at=day + 1)
+    await store.write([ended])
+    assert await store.model_usage("run-1") == [ended]
+    assert (await store.spent_on(day, "w"), await store.spent(run_id="run-1")) == (
+        (15, 0.25),
+        Spent(1, 10, 5, 15, 0.25),
+    )
+    await store.write([replace(begun, call_id="u2"), replace(ended, call_id="u2")])
+    assert await store.model_usage("run-1") == [ended, replace(ended, call_id="u2")]
+    assert await store.spent_on(day, "w") == (30, 0.5)
+
+
+async def test_what_became_of_a_call_of_a_model_stays_on_record_whatever_is_written_later(store: Store) -> None:
+    day = 20_000 * 86_400.0
+    begun = used("u1", result="started", started_at=day, total_tokens=10, cost=0.125)
+    lost, ended = replace(begun, result="unknown", ended_at=day + 9), used("u1", result="cancelled", started_at=day)
+    await store.write([begun])
+    await store.write([lost])
+    await store.write([begun])
+    assert await store.model_usage("run-1") == [lost]
+    assert await store.spent_on(day, "w", "ann") == (10, 0.125)
+    await store.write([ended])  # a host that stood still knows better
+    for late in (begun, lost, ended):
+        await store.write([late])
+        assert await store.model_usage("run-1") == [ended]
+    assert await store.spent_on(day, "w", "ann") == (15, 0.25)
+
+
+async def test_a_call_of_a_model_without_an_end_is_unanswered_once_its_run_is_over(store: Store) -> None:
+    owner = await Owner.of(store)
+    await owner.write(said("hi"), rows=[a_run("run-1"), a_run("run-2")])
+    await store.write([used("u1", result="started"), used("u2"), used("u3", "run-2", result="started")])
+    assert await store.unanswered_model_calls(over_since=inf) == []
+    await owner.write(rows=[a_run("run-1", status="failed", ended_at=100.0)])
+    assert [row.call_id for row in await store.unanswered_model_calls(over_since=inf)] == ["u1"]
+    assert [row.call_id for row in await store.unanswered_model_calls(over_since=100.0)] == ["u1"]
+    assert await store.unanswered_model_calls(over_since=99.0) == []

@@ -25,7 +25,7 @@ def test_a_session_that_was_claimed_once_may_be_on_file() -> None:
 def test_few_new_sessions_are_looked_for_in_vain() -> None:
     known = KnownSessions()
     known.fill(ids(20_000))
-    assert sum(known.claimed(session_id) for session_id in ids(2_000)) < 20
+    assert sum(known.claimed(session_id) for session_id in ids(2_000)) < 40  # twelve on average
 
 
 def test_few_are_looked_for_in_vain_in_a_house_that_grew_large() -> None:

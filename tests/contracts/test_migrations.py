@@ -9,7 +9,7 @@ from contracts.builders import Owner, said
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.migrations import Migration, Refusal, pending
 from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite.commands import migrate, migrations
+from paddock.storage.sqlite.commands import migrate
 from paddock.storage.sqlite.connection import FILE_NAME, open_writer
 from paddock.storage.tables.schema import shipped_migrations
 
@@ -71,15 +71,15 @@ def test_a_step_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_the_shipped_steps_have_numbers_of_their_own_in_order() -> None:
-    numbers = [step.number for step in migrations()]
+    numbers = [step.number for step in shipped_migrations("sqlite")]
     assert numbers == sorted(set(numbers))
     assert numbers[0] == 1
 
 
 def test_of_older_keys_those_that_were_made_over_the_api_run_no_host_by_a_name(tmp_path: Path) -> None:
     connection = open_writer(tmp_path)
-    step = next(one for one in migrations() if one.name == "keys_of_operators")
-    migrate(connection, [one for one in migrations() if one.number < step.number])
+    step = next(one for one in shipped_migrations("sqlite") if one.name == "keys_of_operators")
+    migrate(connection, [one for one in shipped_migrations("sqlite") if one.number < step.number])
     for user in ("ann", "ops"):
         connection.execute(
             "insert into api_keys values (?, ?, 'acme', ?, 'admin', 0, null)", (user, user.encode(), user)
@@ -87,7 +87,7 @@ def test_of_older_keys_those_that_were_made_over_the_api_run_no_host_by_a_name(t
     made = ("acme", "user:ann", "api_keys.create", "acme/ops", "acme", "allowed", "role admin")
     columns = "time, workspace_id, actor, action, resource, scope, result, reason"
     connection.execute(f"insert into audit ({columns}) values (0, ?, ?, ?, ?, ?, ?, ?)", made)
-    migrate(connection, migrations())
+    migrate(connection, shipped_migrations("sqlite"))
     found = connection.execute("select user_id, by_operator from api_keys order by 1")
     assert list(found) == [("ann", 1), ("ops", 0)]
 

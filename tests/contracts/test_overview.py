@@ -77,6 +77,7 @@ async def test_usage_is_added_up_by_span_agent_and_model(store: Store) -> None:
         [
             used("u1"),
             used("u2", started_at=119.0, cost=None, prompt_tokens=None),
+            used("u0", result="started"),
             used("u3", started_at=120.0, user_id="bob", model_id="other"),
             used("u4", started_at=10.0),
             used("u5", workspace_id="other"),

@@ -534,7 +534,7 @@ async def test_whoever_looks_for_old_rows_does_not_read_all_the_young_ones(addre
         assert await store.forget_old(cast("Any", kind), 1e6, limit=100) == 0
         database = await connection.connect(address)
         look = bound(OLD[kind].which)
-        values = look.values_in({"before": 1e6, "limit": 100, "first": first_id_after(1e6)})
+        values = look.values({"before": 1e6, "limit": 100, "first": first_id_after(1e6)})
         [[plan]] = await database.fetch(f"explain (analyze, timing off, format json) {look.sql}", *values)
         database.terminate()
         assert read_by(json.loads(plan)[0]["Plan"]) <= 400

@@ -113,7 +113,7 @@ def test_an_index_changes_no_answer(texts: list[str], queries: list[str], cut: i
             await store.open()
             items = talk(*texts)
             owner = await fill(store, items[:cut])
-            if (indexing := getattr(store, "_indexing", None)) is not None:
+            if (indexing := getattr(store, "history", None)) is not None:
                 await indexing.catch_up(SESSION)
             await owner.write(said("more"), rows=items[cut:])
             told = [await found(store, asked(query)) for query in queries]

@@ -5,7 +5,7 @@ from importlib import import_module
 from inspect import getclosurevars, getmro, signature
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
@@ -13,7 +13,7 @@ from paddock.ports import Store
 from paddock.ports.knowledge import KnowledgeStore
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.automation import CalendarEventRow
-from paddock.rules.rows.rows import RunRow
+from paddock.rules.rows.rows import Row, RunRow, SessionRow
 from paddock.storage import tables
 from paddock.storage.postgres import engine as postgres
 from paddock.storage.postgres.connection import connect
@@ -26,10 +26,15 @@ from paddock.storage.tables.statements import Change, Engine, Query, Work, ask, 
 from postgres_server import a_database
 
 
+def test_every_row_that_may_be_written_has_a_statement_that_writes_it() -> None:
+    fenced = {SessionRow}  # by the append itself
+    assert set(get_args(Row)) - {*tables.TABLES, *tables.WRITES} == fenced
+
+
 def test_a_value_has_one_number_however_often_it_is_used() -> None:
     bound = bind("a = :first and b = :second1 and c = :first", mark="$", typed=True)
     assert bound.sql == "a = $1 and b = $2 and c = $1"
-    assert bound.values_in({"second1": 2, "first": 1}) == (1, 2)
+    assert bound.values({"second1": 2, "first": 1}) == (1, 2)
 
 
 def test_only_a_database_that_reads_types_is_told_them() -> None:

@@ -71,7 +71,7 @@ _MODEL: Mapping[str, tuple[str, str]] = {
     DEADLINE: (NOT_HEARD, "cancelled"),
     RUNNER_DIES: (NOT_HEARD, "cancelled"),
     SIGTERM: (NOT_HEARD, "cancelled"),
-    KILL: (NOT_HEARD, "nothing"),
+    KILL: (NOT_HEARD, "unknown"),
     FULL_SHORT: ("ok", "ok"),
     FULL_LONG: ("ok", "ok"),
     AWAY_SHORT: ("ok", "ok"),

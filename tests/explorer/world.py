@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple, TypeVar
 
+from paddock.rules.errors import RunnersOwn
 from paddock.rules.session.commands import (
     AskManager,
     AwaitAck,
@@ -405,7 +406,7 @@ def _word(agent: str, what: str, turn_id: str) -> Message:
         case "final":
             return OutputReceived(turn_id, agent, "FINAL", None, {})
         case _:
-            return RunFailed(turn_id, f"runner.{what}", "the run is gone")
+            return RunFailed(turn_id, RunnersOwn(f"runner.{what}"), "the run is gone")
 
 
 def perform(world: World, commands: Sequence[Command], bounds: Bounds) -> World:

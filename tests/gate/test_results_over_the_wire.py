@@ -96,7 +96,7 @@ class WireGateway(ScriptedGateway):
         listener: RunListener,
         placement: Placement = ANYWHERE,
     ) -> Any:
-        run: Any = await self._runner.connection.start_run(runner_id, "default", run_id, context, listener)
+        run: Any = self._runner.connection.begin_run(runner_id, "default", run_id, context, listener)
         self.started.put_nowait(run)
         return run
 

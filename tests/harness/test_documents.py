@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from harness.fixtures import KINDS
-from paddock.host.agents.file import parse_agents
+from paddock.host.agents.file import in_force, read_agents
 from paddock.runners.installed.plugins import load_plugin
 from paddock_runners.harness.permissions import KEY
 from paddock_sdk.protocol.frames import PluginInfo
@@ -18,7 +18,7 @@ RUNNERS = TOP / "src" / "paddock_runners"
 
 def test_the_agents_in_the_guide_can_be_used_as_they_are_written() -> None:
     for shown in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL):
-        parse_agents(shown, "harnesses.md")
+        in_force(read_agents(shown, "harnesses.md"), 100)
         for agent in yaml.safe_load(shown)["agents"].values():
             runner = KINDS[agent["runner"].split("/")[1]].runner()
             assert runner.settings({**agent["config"], "api_key": "k"}).on_permission == "ask"

@@ -12,7 +12,7 @@ from typing import Any
 
 from paddock.compose.parts import ingress_of
 from paddock.host.agents.agents import Agents
-from paddock.host.agents.file import parse_agents
+from paddock.host.agents.file import in_force, read_agents
 from paddock.host.audit import Audit
 from paddock.host.automation.automations import Automations
 from paddock.host.automation.calendar import Calendars
@@ -42,12 +42,13 @@ from paddock.host.platforms.delta_stream import DeltaStream
 from paddock.host.platforms.ingress import Ingress
 from paddock.host.platforms.platforms import Platforms
 from paddock.host.runs.authority import Authority, Granting
-from paddock.host.runs.briefing import Briefing, Surroundings
+from paddock.host.runs.briefing import Briefing
 from paddock.host.runs.live_run import ResultHandling
 from paddock.host.runs.live_runs import LiveRuns
 from paddock.host.runs.lookup import RunsView
 from paddock.host.runs.outcomes import Outcomes
 from paddock.host.runs.runs import Runs
+from paddock.host.runs.surroundings import RunSurroundings
 from paddock.host.runs.workspace_resources import WorkspaceResources
 from paddock.host.session.arrivals import Accepted, NewRun
 from paddock.host.session.draft import InvariantWatch
@@ -340,13 +341,13 @@ async def small_house(
     own_tools: Tools | None = None,
     timeouts: SessionTimeouts | None = None,
     held: Callable[[], bool] | None = None,  # whether it may count on its lease; None: it has none
-    surroundings: Surroundings | None = None,
+    surroundings: RunSurroundings | None = None,
     tokens: bool = False,
 ) -> AsyncGenerator[SmallHouse]:
     store = store or QuickStore()
     gateway = gateway or ScriptedGateway()
     now = clock or asyncio.get_running_loop().time
-    known: Agents = parse_agents(agents, "test agents")
+    known: Agents = in_force(read_agents(agents, "test agents"), 100)
     tasks: set[asyncio.Task[None]] = set()
 
     def spawn(work: Any) -> asyncio.Task[None]:
@@ -360,7 +361,7 @@ async def small_house(
     audit = Audit(store, spawn)
     blobs = blobs or QuickBlobs()
     events = Events(store)
-    artifacts = Artifacts(store, blobs, clock=now, limits=limits, raw=events.raw)
+    artifacts = Artifacts(store, blobs, clock=now, limits=limits or ArtifactLimits(), raw=events.raw)
     areas = StorageAreas(store, blobs, area_bytes=area_bytes)
     models = ModelCatalog([DemoModel()])
     calendars = Calendars(store, clock=now)
@@ -394,7 +395,7 @@ async def small_house(
         records=store,
         audit=audit,
         clock=now,
-        rates=rates,
+        rates=rates or Rates(),
     )
     resources = WorkspaceResources(models=models, tools=tools, knowledge=knowledge, clock=now)
     authority = Authority(gateway=gateway, agents=known, offered=calls.offered, resources=resources, opened=OPENED)
@@ -406,7 +407,7 @@ async def small_house(
         briefing=Briefing(store, outage, host_version="test", surroundings=surroundings),
         live=live,
         handling=handling,
-        timeouts=timeouts,
+        timeouts=timeouts or SessionTimeouts(),
     )
     services = SessionServices(
         log=store,
@@ -417,7 +418,12 @@ async def small_house(
         authorise=runs.granting.authorise,
         performer=runs,
         manager=SessionManager(
-            records=store, agents=known, readiness=runs.authority, clock=now, spawn=spawn, timeouts=timeouts
+            records=store,
+            agents=known,
+            readiness=runs.authority,
+            clock=now,
+            spawn=spawn,
+            timeouts=timeouts or SessionTimeouts(),
         ),
         agents=known,
         clock=now,
@@ -425,8 +431,8 @@ async def small_house(
         deliveries_wait=deliveries.wake,
         watch=watch,
     )
-    sessions = Sessions(store, loops, services, timeouts=timeouts)
-    inbox = Inbox(sessions=sessions, runs=runs, agents=known, records=store, clock=now)
+    sessions = Sessions(store, loops, services, timeouts=timeouts or SessionTimeouts())
+    inbox = Inbox(sessions=sessions, runs=runs, agents=known, records=store, clock=now, users=Users(store, clock=now))
     scheduler = Scheduler(store, inbox, agents=known, clock=now, tokens=tokens)
     async with opened(store):
         try:

@@ -9,20 +9,22 @@ import pytest
 
 from host.scripted import ScriptedGateway, small_house
 from paddock.host.agents.agents import Agents
-from paddock.host.agents.file import AgentsFileError, in_force, load_agents, parse_agents, read_agents, read_file
+from paddock.host.agents.file import AgentsFileError, defined_in, in_force, read_agents, read_file
 from paddock.host.agents.files import AgentFiles, first_of
 from paddock.host.calls.artifacts import Artifacts
 from paddock_sdk.protocol.host_calls import ArtifactsReadRangeParams
 
 
 def test_without_a_file_the_assistant_answers() -> None:
-    agents = load_agents(None)
+    agents = in_force(defined_in(None), 100)
     assert agents.default_agent_id == "assistant"
     assert agents.known("echo", "w")
 
 
 def test_the_first_agent_is_the_default_when_none_is_named() -> None:
-    agents = parse_agents("agents:\n  b: {runner: 'plugin:x/b/default'}\n  a: {runner: 'plugin:x/a/default'}\n", "f")
+    agents = in_force(
+        read_agents("agents:\n  b: {runner: 'plugin:x/b/default'}\n  a: {runner: 'plugin:x/a/default'}\n", "f"), 100
+    )
     assert agents.default_agent_id == "b"
 
 
@@ -79,14 +81,14 @@ mcp_servers:
 )
 def test_a_wrong_file_is_one_sentence_with_the_place(text: str, says: str) -> None:
     with pytest.raises(AgentsFileError) as error:
-        parse_agents(text, "agents.yaml")
+        in_force(read_agents(text, "agents.yaml"), 100)
     assert says in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_a_file_that_is_not_there_says_so() -> None:
     with pytest.raises(AgentsFileError, match="cannot be read"):
-        load_agents(Path("nowhere/agents.yaml"))
+        in_force(defined_in(Path("nowhere/agents.yaml")), 100)
 
 
 def test_a_runner_that_may_be_addressed_by_its_own_name_is_an_agent_while_it_is_there() -> None:
@@ -132,7 +134,7 @@ def test_a_runner_that_may_be_addressed_by_its_own_name_is_an_agent_while_it_is_
 def test_what_is_wrong_with_an_agent_is_said_with_its_line(agent: str, says: str) -> None:
     text = f"agents:\n  a:\n    runner: plugin:x/a/default\n    {agent}\n"
     with pytest.raises(AgentsFileError) as error:
-        parse_agents(text, "agents.yaml")
+        in_force(read_agents(text, "agents.yaml"), 100)
     assert says in str(error.value)
     assert "\n" not in str(error.value)
 

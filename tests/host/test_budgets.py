@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from contracts.test_calls import ended_in
 from grants import a_grant
 from host.test_models import ALL, SlowModel, asking
 from paddock.host.calls.knowledge import Embeddings
@@ -13,7 +14,7 @@ from paddock.host.calls.metering import Budgets, Metering
 from paddock.host.calls.models import ModelCalls
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
-from paddock.ports.models import Prices
+from paddock.rules.agents.resources import Prices
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.people import DAY, Budget, Payer
 from paddock.rules.rows.calls import ModelUsageRow
@@ -57,7 +58,7 @@ class Room:
             fallbacks={"falls back": ["demo"]},
             clock=time.time,
         )
-        metering = Metering(catalog, note=self.rows.append, clock=lambda: self.now, budgets=budgets)
+        metering = Metering(catalog, note=ended_in(self.rows), clock=lambda: self.now, budgets=budgets)
         self.calls = ModelCalls(catalog, metering)
         self.embed = Embeddings(catalog, metering)
 

@@ -2,13 +2,17 @@
 
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
+from paddock.compose.machinery import work_of_calls
+from paddock.compose.rooms import rooms_of
 from paddock.ports import Caller
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.settings import Settings
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 
 pytestmark = pytest.mark.anyio
@@ -36,6 +40,11 @@ async def refused(
 
 def setting(run_id: str, **more: Any) -> dict[str, Any]:
     return {"run_id": run_id, "scope": "conversation", "key": "k", "value": 1} | more
+
+
+async def test_a_host_does_the_work_of_every_host_call(tmp_path: Path) -> None:
+    rooms = rooms_of(Settings(data=tmp_path))
+    assert set(work_of_calls(rooms.ground, rooms.granted)) == set(HOST_CALLS)
 
 
 async def test_a_granted_call_is_answered_and_audited_once() -> None:

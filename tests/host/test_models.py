@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from contracts.test_calls import ended_in
 from grants import a_grant
 from paddock.host.calls.metering import Metering
 from paddock.host.calls.models import ModelCalls
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
-from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece, Prices, Usage
+from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece, Usage
+from paddock.rules.agents.resources import Prices
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.calls import ModelUsageRow
 from paddock.rules.values import replace
@@ -50,7 +52,7 @@ class SlowModel(DemoModel):
 
 
 def calls_of(catalog: ModelCatalog, noted: list[ModelUsageRow]) -> ModelCalls:
-    return ModelCalls(catalog, Metering(catalog, note=noted.append, clock=time.time))
+    return ModelCalls(catalog, Metering(catalog, note=ended_in(noted), clock=time.time))
 
 
 class Room:
@@ -186,9 +188,22 @@ async def test_a_call_that_nobody_answered_used_nothing() -> None:
 async def test_a_call_that_the_gate_ends_with_the_time_of_its_run_is_on_record_as_cancelled() -> None:
     room = Room()
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05):
+        async with asyncio.timeout(0.01):
             await room.calls.invoke(a_grant(models={"slow": ALL}), asking("slow"))
     assert [(row.result, row.estimated) for row in room.noted] == [("cancelled", True)]
+
+
+@pytest.mark.spec("gate/questions")
+async def test_a_call_that_takes_a_while_is_on_record_while_it_is_under_way_with_what_was_asked() -> None:
+    noted: asyncio.Queue[ModelUsageRow] = asyncio.Queue()
+    metering = Metering(ModelCatalog([SlowModel()]), note=noted.put_nowait, clock=time.time)
+    calls = ModelCalls(ModelCatalog([SlowModel()]), metering)
+    asked = asyncio.create_task(calls.invoke(a_grant(models={"slow": ALL}), asking("slow", "four words of it")))
+    begun = await noted.get()
+    assert (begun.result, begun.estimated, begun.total_tokens, begun.cost) == ("started", True, 4, 4)
+    asked.cancel()
+    ended = await noted.get()
+    assert (ended.result, ended.call_id, ended.started_at) == ("cancelled", begun.call_id, begun.started_at)
 
 
 async def test_only_granted_models_and_operations_can_be_used() -> None:

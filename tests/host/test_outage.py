@@ -391,7 +391,7 @@ async def test_an_end_that_was_taken_counts_though_another_host_has_gone_on_sinc
         await until(lambda: store.away)
         await reached_otherwise(store).claim(thread)
         store.away = False
-        await until(lambda: not house.sessions.works_on(thread))
+        await until(lambda: not house.sessions.loops.works_on(thread))
         await house.audit.flush()
         assert await ended(house, accepted) == ("completed", None)
         assert [row.action for row in await store.audit(limit=100) if row.result == "stale_owner"] == []

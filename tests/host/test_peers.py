@@ -18,6 +18,7 @@ from paddock.host.cluster.peers import Chore, Followers, Peers
 from paddock.host.session.sessions import Sessions
 from paddock.host.streams.live import Live
 from paddock.rules.cluster import BEAT_SECONDS, LEASE_SECONDS, LOST
+from paddock.rules.errors import EndCode
 from paddock.rules.rows.rows import AgentRow, AuditRow
 from paddock.storage.postgres import PostgresStore
 from postgres_server import a_database
@@ -39,7 +40,7 @@ class NoSessions:
     def __init__(self) -> None:
         self.asked, self.may_go_on = asyncio.Event(), asyncio.Event()
 
-    async def take_over(self, left: Sequence[tuple[str, str, str]]) -> None:
+    async def take_over(self, left: Sequence[tuple[str, EndCode, str]]) -> None:
         self.asked.set()
         await self.may_go_on.wait()
 
@@ -74,7 +75,7 @@ class Place:
             answering=Answering(link, {}),
             note=self.audit.append,
             clock=lambda: 1.0,
-            followers=followers,
+            followers=followers or Followers(),
         )
 
     async def beats(self, boot_of: str) -> float:

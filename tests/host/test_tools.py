@@ -13,6 +13,7 @@ from contracts.builders import Owner, a_decision, a_run, said
 from contracts.conftest import PLUGS, open_plug
 from grants import a_grant
 from paddock.compose import rooms_of
+from paddock.host.calls.settling import Settling
 from paddock.host.calls.tools import ToolCalls
 from paddock.host.runs.outcomes import Outcomes
 from paddock.ports import Store
@@ -154,12 +155,13 @@ async def test_a_call_without_an_outcome_is_unknown_after_a_restart_and_not_made
     await owner.write(said("hi"), rows=[a_run("run-1")])
     calling = asyncio.create_task(room.call("stuck"))
     await asyncio.wait_for(room.begun.wait(), 30)
-    assert await room.calls.settle() == 0, "its run is live"
+    assert await Settling(room.store, time.time).settle() == 0, "its run is live"
     await owner.write(rows=[a_run("run-1", status="failed")])
-    again = Room(room.store)
-    assert await again.calls.settle() == 1
-    assert not again.begun.is_set()
-    assert await again.calls.settle() == 0
+    room.begun.clear()
+    again = Settling(room.store, time.time)
+    assert await again.settle() == 1
+    assert not room.begun.is_set()
+    assert await again.settle() == 0
     (row,) = await room.store.tool_calls("run-1")
     assert row.status == "unknown"
     assert "not made again" in (await room.store.audit(run_id="run-1"))[0].reason

@@ -9,7 +9,8 @@ from http_api.ordering import events_in
 from http_api.test_auth import CountedKeys, a_scope
 from paddock.host.people.principals import DEV
 from paddock.http_api.edge.app import LOGGED_PAGES, MAX_PAGE
-from paddock.http_api.edge.auth import MAX_CALLERS, Auth, CallerLimits, Callers
+from paddock.http_api.edge.auth import Auth, CallerLimits, Callers
+from paddock.rules.access.limits import MAX_BUCKETS
 from paddock.rules.errors import HostError
 
 pytestmark = pytest.mark.anyio
@@ -120,6 +121,6 @@ async def test_a_key_that_calls_too_often_is_told_how_long_to_wait_and_others_ar
 
 def test_callers_who_stay_away_are_forgotten() -> None:
     limits = CallerLimits(1.0, now=lambda: 0.0)
-    for number in range(MAX_CALLERS + 5):
+    for number in range(MAX_BUCKETS + 5):
         limits.take(str(number).encode())
-    assert limits.remembered == MAX_CALLERS
+    assert limits.remembered == MAX_BUCKETS

@@ -104,6 +104,35 @@ async def test_an_erased_message_is_shown_as_erased_wherever_a_client_reads() ->
         assert for_runners == [None, None, True, True]
 
 
+@pytest.mark.spec("http/sessions-erase")
+async def test_an_erased_call_of_a_tool_and_its_erased_result_say_that_they_were_erased() -> None:
+    thread = str(uuid.uuid4())
+    async with open_doors() as doors:
+        await doors.post(a_body(thread, "run-1"))
+        run = await doors.gateway.next()
+        run.say("tool.call.started", tool_call_id="t1", tool_name="unlock", parameters={"code": "4711-zz"})
+        run.say("tool.call.completed", tool_call_id="t1", tool_name="unlock", result="opened with 4711-zz")
+        run.say("tool.call.started", tool_call_id="t2", tool_name="unlock", parameters={"code": "kept"})
+        run.say("tool.call.completed", tool_call_id="t2", tool_name="unlock", result="")
+        run.say("run.completed")
+        await doors.ended(run.run_id)
+        items = (await doors.client.get(f"{SESSIONS}/{thread}/export?format=json")).json()["messages"]
+        for item in items[1:3]:
+            assert (await doors.client.post(f"{SESSIONS}/{thread}/items/{item['id']}/erase")).status_code == 200
+
+        rows = await doors.house.store.transcript(thread, limit=10)
+        [_, *told] = json.loads(snapshot(rows, AgUiPeer("1", thread, "run", "1"))[5:])["messages"]
+        assert [message.get("content") for message in told] == ["This message was erased."] * 2 + [None, ""]
+        assert told[0]["toolCalls"][0]["function"] == {"name": "unlock", "arguments": "{}"}
+
+        events = events_of(await doors.client.get(f"/api/v1/agent/runs/{run.run_id}/events"))
+        assert "4711-zz" not in str(events)
+        ends = [event.get("metadata") for event in events if event["type"] == "TOOL_CALL_END"]
+        assert ends == [{"erased": True}, None]
+        results = [(event["content"], event.get("metadata")) for event in events if event["type"] == "TOOL_CALL_RESULT"]
+        assert results == [("This message was erased.", {"erased": True}), ("", None)]
+
+
 @pytest.mark.spec("http/sessions-deleted-id")
 async def test_others_may_not_erase_or_delete_and_an_administrator_may() -> None:
     thread = str(uuid.uuid4())

@@ -84,7 +84,7 @@ async def test_a_short_run_is_one_write_and_nobody_looks_at_its_client() -> None
 async def test_two_readers_of_one_dialect_share_the_same_bytes() -> None:
     async with small_house() as house:
         accepted = await house.say(thread=THREAD)
-        (await house.gateway.next()).listener.lost("x", "y")
+        (await house.gateway.next()).listener.lost("runner.crashed", "y")
         await house.story(accepted)
         for _ in range(2):
             follower = house.tails.follow(THREAD, accepted.run_id, accepted.first_seq - 1)

@@ -57,7 +57,9 @@ async def in_the_logs(house: SmallHouse, *threads: str) -> int:
 
 
 def counting(house: SmallHouse, limits: WordLimits | None = None, now: Callable[[], float] | None = None) -> Words:
-    words = Words(house.store, spawn=asyncio.ensure_future, limits=limits, **({"now": now} if now else {}))  # pyright: ignore[reportArgumentType]
+    words = Words(
+        house.store, spawn=asyncio.ensure_future, limits=limits or WordLimits(), **({"now": now} if now else {})
+    )  # pyright: ignore[reportArgumentType]
     object.__setattr__(house.sessions.services, "words", words)  # in place of those it was built with
     return words
 

@@ -1,4 +1,7 @@
-"""Every public wire shape, found by walking the protocol package; a new one cannot be forgotten."""
+"""Every public wire shape, found by walking the protocol package; a new one cannot be forgotten.
+
+Results are one shape, the envelope, with the shape of each type's data in it.
+"""
 
 import importlib
 import inspect
@@ -8,8 +11,9 @@ from collections.abc import Iterator
 import paddock_sdk.protocol
 from paddock_sdk.protocol.host_calls import HostCallParams
 from paddock_sdk.protocol.model import WireModel
+from paddock_sdk.protocol.results import KNOWN_RESULTS
 
-_BASES = {WireModel, HostCallParams}
+_BASES = {WireModel, HostCallParams, *KNOWN_RESULTS.values()}
 
 
 def _all() -> Iterator[tuple[str, type[WireModel]]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from paddock_sdk.protocol.model import WireModel
+from paddock_sdk.protocol.results import KNOWN_RESULTS, parse_result
 from protocol.shapes import SHAPES
 
 HERE = Path(__file__).parent
@@ -36,6 +37,20 @@ def test_what_is_required_and_what_has_which_default_is_as_agreed() -> None:
         }
 
     assert {name: said(shape) for name, shape in SHAPES.items()} == json.loads((HERE / "defaults.json").read_text())
+
+
+@pytest.mark.parametrize("kind", KNOWN_RESULTS)
+def test_a_result_is_the_envelope_with_data_of_its_type(kind: str) -> None:
+    shape = KNOWN_RESULTS[kind]
+    data = shape.model_fields["data"].annotation
+    assert isinstance(data, type)
+    golden = {name: json.loads((GOLDEN / f"{name}.json").read_text()) for name in ("AgentRunResult", data.__name__)}
+    result = {**golden["AgentRunResult"], "type": kind, "data": golden[data.__name__]}
+    assert shape.from_wire(result).to_wire() == result
+    assert set(shape.model_fields) == set(result)
+    needed = {name for name, field in shape.model_fields.items() if field.is_required()}
+    assert needed == ({"run_id"} if kind == "run.completed" else {"run_id", "data"})
+    assert type(parse_result(result)) is shape
 
 
 def _plain(value: object) -> object:

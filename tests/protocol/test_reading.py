@@ -1,5 +1,6 @@
 """Listen kindly, speak exactly: unknown fields and types, old spellings, versions, ids, the table of host calls."""
 
+import ast
 import inspect
 import json
 import subprocess
@@ -12,13 +13,14 @@ import pytest
 from pydantic import ValidationError
 
 import paddock_sdk
+from paddock_sdk import results
 from paddock_sdk.host_api import HostApi
 from paddock_sdk.protocol.errors import API_ERROR_CODES
 from paddock_sdk.protocol.frames import InitializeResult
 from paddock_sdk.protocol.host_calls import HOST_CALLS, METHODS
 from paddock_sdk.protocol.ids import PluginId, RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
-from paddock_sdk.protocol.results import RunFailed, UnknownResult, parse_result
+from paddock_sdk.protocol.results import KNOWN_RESULTS, RunFailed, UnknownResult, parse_result
 from paddock_sdk.protocol.run_context import AgentRunContext, AgentRuntimeContext
 from paddock_sdk.protocol.version import is_compatible
 
@@ -130,8 +132,7 @@ def test_what_is_not_a_runner_id_is_refused_with_a_sentence(text: str) -> None:
         RunnerId.parse(text)
 
 
-def test_there_are_23_host_calls_two_of_them_streaming_and_seven_codes_to_refuse_them_with() -> None:
-    assert len(METHODS) == 23
+def test_two_host_calls_are_streaming_and_seven_codes_refuse_them() -> None:
     assert [name for name, call in HOST_CALLS.items() if call.streams] == ["models.stream", "artifacts.open_stream"]
     assert len(API_ERROR_CODES) == 7
 
@@ -169,9 +170,19 @@ def test_the_words_can_be_imported_without_the_authors_side() -> None:
 
 
 def test_every_name_the_sdk_offers_is_there() -> None:
-    assert all(hasattr(paddock_sdk, name) for name in paddock_sdk.__all__)
+    assert [name for name in paddock_sdk.__all__ if not hasattr(paddock_sdk, name)] == []
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         paddock_sdk.nonsense  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_every_result_type_has_a_constructor_and_every_constructor_is_offered() -> None:
+    source = inspect.getsource(results)
+    written = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
+    assert set(KNOWN_RESULTS) - written == set()
+    functions = [
+        one for _, one in inspect.getmembers(results, inspect.isfunction) if one.__module__ == results.__name__
+    ]
+    assert {one.__name__ for one in functions if one.__name__[0] != "_"} - set(paddock_sdk.__all__) == set()
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.rules.search.passages import MAX_CHARS, Section, chunks_of, document_text
+from paddock.rules.search.passages import GAP, MAX_CHARS, Section, chunks_of
 
 texts = st.lists(
     st.sampled_from(["word ", "句子。", "\n", "\n\n", "x" * 400, "天" * 300, "A sentence of English. "]),
@@ -14,7 +14,7 @@ sections = st.lists(st.builds(Section, texts, st.none() | st.integers(1, 9), st.
 
 @given(sections)
 def test_a_chunk_is_the_stretch_its_place_names(sections: list[Section]) -> None:
-    text = document_text(sections)
+    text = GAP.join(section.text for section in sections)
     for position, chunk in enumerate(chunks_of(sections)):
         assert text[chunk.start : chunk.end] == chunk.text
         assert chunk.position == position
@@ -23,7 +23,7 @@ def test_a_chunk_is_the_stretch_its_place_names(sections: list[Section]) -> None
 
 @given(sections)
 def test_every_letter_is_in_some_chunk(sections: list[Section]) -> None:
-    text = document_text(sections)
+    text = GAP.join(section.text for section in sections)
     covered = {place for chunk in chunks_of(sections) for place in range(chunk.start, chunk.end)}
     assert all(place in covered for place, letter in enumerate(text) if letter.strip())
 

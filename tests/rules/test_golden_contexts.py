@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paddock.rules.access.permissions import BindingPolicy, RunScope, allowance, granted_files
-from paddock.rules.agents.resources import AgentExtras, Offered, OfferedBase, OfferedFile, OfferedModel, OfferedTool
+from paddock.rules.agents.resources import AgentExtras, KnowledgeBaseInfo, ModelInfo, Offered, OfferedFile, ToolInfo
 from paddock.rules.log.payloads import HANDOVER, MEMBER_JOINED, SCHEDULE, RunEvent, from_payload, to_payload
 from paddock.rules.run.context import RunInput, StateShown, resolved_agent, run_context
 from paddock_sdk.protocol.host_calls import HOST_CALLS
@@ -18,12 +18,12 @@ GOLDEN = Path(__file__).parent / "golden"
 THREAD = "550e8400-e29b-41d4-a716-446655440000"
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 THERE = Offered(
-    models=(OfferedModel("demo", "llm", "builtin"), OfferedModel("rank", "rerank", "acme", frozenset({"rerank"}))),
+    models=(ModelInfo("demo", "llm", "builtin"), ModelInfo("rank", "rerank", "acme", frozenset({"rerank"}))),
     tools=(
-        OfferedTool("current_time", "builtin", "The time in a zone.", {"type": "object"}, read_only=True),
-        OfferedTool("send_mail", "function", "Sends a mail.", {"type": "object"}),
+        ToolInfo("current_time", "builtin", "The time in a zone.", {"type": "object"}, read_only=True),
+        ToolInfo("send_mail", "function", "Sends a mail.", {"type": "object"}),
     ),
-    bases=(OfferedBase("kb-1", "Handbook", "lexical"),),
+    bases=(KnowledgeBaseInfo("kb-1", "Handbook", "lexical"),),
     files=(OfferedFile("file-2", "handbook.pdf", "application/pdf", "kb-1"),),
 )
 MANIFEST = AgentRunnerManifest.model_validate(

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from paddock.rules.access.permissions import FILLS, BindingPolicy, RunScope, allowance, granted_files
 from paddock.rules.agents.resources import (
     Choice,
+    KnowledgeBaseInfo,
+    ModelInfo,
     Offered,
-    OfferedBase,
     OfferedFile,
-    OfferedModel,
-    OfferedTool,
+    ToolInfo,
     not_offered,
     place_of_model,
 )
@@ -34,13 +34,13 @@ ALL_ASKED: dict[str, Any] = {
     "history_scope": "workspace",
 }
 THERE = Offered(
-    models=(OfferedModel("demo"), OfferedModel("rank", "rerank", "", frozenset({"rerank"}))),
+    models=(ModelInfo("demo"), ModelInfo("rank", "rerank", "", frozenset({"rerank"}))),
     tools=(
-        OfferedTool("now", "builtin", "", {}, read_only=True),
-        OfferedTool("mail_read", "mcp", "", {}, read_only=True),
-        OfferedTool("mail_send", "mcp", "", {}),
+        ToolInfo("now", "builtin", "", {}, read_only=True),
+        ToolInfo("mail_read", "mcp", "", {}, read_only=True),
+        ToolInfo("mail_send", "mcp", "", {}),
     ),
-    bases=(OfferedBase("kb1", "One"), OfferedBase("kb2", "Two")),
+    bases=(KnowledgeBaseInfo("kb1", "One"), KnowledgeBaseInfo("kb2", "Two")),
     files=(OfferedFile("f1", kb_id="kb1"), OfferedFile("f2", kb_id="kb2")),
 )
 

@@ -1,96 +1,62 @@
-"""Every code that a run can end with by the host's word is in the table of the spec, with what it means."""
+"""Every code that a run can end with by the host's word is in the table of the spec, with what it means.
 
-import ast
+The codes are a type (`RunCode`). Whatever ends a run takes one of them, or a code that a runner made up for itself, so
+the type checker, which is part of every check, finds a code that is not in the type; here the type meets the table."""
+
 import re
-from collections.abc import Iterator
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
-from paddock.host.session.memory import STORE_AWAY
-from paddock.rules.cluster import WHY
+from paddock.host.runs.authority import start_code
+from paddock.ports.runners import RunListener
+from paddock.rules.errors import RUN_CODES, EndCode, ErrorCode, HostError, RunCode
+from paddock.rules.run.results import Wrong
+from paddock.rules.session import wording
+from paddock.rules.session.messages import RunFailed
+from paddock.runners.wire.errors import StartError
 
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "docs/spec/runner-protocol.md"
 HEADING = "Runs that end without the runner's own word get one of the host's codes:"
-NAMED_IN = {
-    "RunFailed": 1,
-    "lost": 0,
-    "lose": 0,
-    "fail": 0,
-    "fail_run": 1,
-    "end": 0,
-    "_failed": 0,
-    "_end": 3,
-    "_let_go": 0,
-    "_dismiss": 1,
-    "_refuse": 2,
-    "StartError": 0,
-    "Wrong": 0,
-    "error": 0,
+TAKES_A_RUNNERS_WORD = {
+    "rules/log/projection.py": "the log, where the code was written down",
+    "rules/run/outputs.py": "`run.failed`",
+    "rules/session/bus.py": "a failure that is told on the bus",
+    "runners/wire/runs.py": "a refusal of `run_agent`",
 }
-"""Functions that are told how a run ends, and which of their arguments it is."""
-OF_CHAINS = {"opening.py", "members.py", "session_manager.py"}
-"""Their errors end a transaction of a session, and no run."""
-NO_CODES = {"unauthorized", "run_code"}
-"""A state update that is refused does not end its run; the other is the name of a field."""
-_CODE = re.compile(r"[a-z]+([._][a-z]+)+")
 
 
-def test_every_code_of_a_run_is_in_the_table() -> None:
-    emitted = {code for path in _sources() for code in _codes_in(ast.parse(path.read_text()))} - NO_CODES
-    emitted |= {*WHY, STORE_AWAY[0]}
-    assert len(emitted) > 20
-    assert emitted - _in_the_table() == set()
+@pytest.mark.spec("wire/run-codes")
+def test_the_table_has_every_code_by_which_the_host_ends_a_run_and_no_other() -> None:
+    assert _in_the_table() == RUN_CODES
 
 
 @pytest.mark.parametrize(
-    "line", ['run.lost("runner.vanished", "x")', 'raise StartError(NEW)\nNEW = "runner.new"', 'a = {"run_code": "a.b"}']
+    "ends", [RunFailed, RunListener.lost, wording.end, StartError.__init__, Wrong], ids=lambda one: one.__qualname__
 )
-def test_a_code_that_is_not_there_is_found(line: str) -> None:
-    assert {*_codes_in(ast.parse(line))} - _in_the_table()
+def test_what_ends_a_run_takes_no_code_that_is_not_listed(ends: object) -> None:
+    assert get_type_hints(ends)["code"] in {EndCode, RunCode}
+
+
+def test_a_code_counts_as_a_runners_own_only_where_a_runner_is_heard() -> None:
+    package = ROOT / "src/paddock"
+    found = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if re.search(r"\bRunnersOwn\(", path.read_text())
+    }
+    assert found == {*TAKES_A_RUNNERS_WORD}
+
+
+def test_a_refusal_that_names_a_code_of_no_list_counts_as_a_start_that_failed() -> None:
+    refused = HostError(ErrorCode.INVALID_ARGUMENT, "no", details={"run_code": "agent.made_up"})
+    assert start_code(refused) == "runner.start_failed"
+    assert start_code(HostError(ErrorCode.NOT_FOUND, "no")) == "runner.not_found"
 
 
 def _in_the_table() -> set[str]:
     table = SPEC.read_text().partition(HEADING)[2].partition("\n## ")[0]
-    return {code for line in table.splitlines() if line.startswith("|") for code in re.findall(r"`([^`]+)`", line)}
-
-
-def _sources() -> Iterator[Path]:
-    for room in ("rules", "host", "runners", "compose"):
-        for path in sorted((ROOT / "src/paddock" / room).rglob("*.py")):
-            if path.name not in OF_CHAINS:
-                yield path
-
-
-def _codes_in(tree: ast.Module) -> Iterator[str]:
-    """Texts of the form of a code where it is said how a run ends: as they are, by a name, in a mapping, by default."""
-    named = {ast.unparse(one.targets[0]): one.value for one in tree.body if isinstance(one, ast.Assign)}
-    for node in ast.walk(tree):
-        for said in _said(node):
-            for value in ast.walk(named.get(ast.unparse(said), said)):
-                if isinstance(value, ast.Constant) and isinstance(value.value, str) and _CODE.fullmatch(value.value):
-                    yield value.value
-
-
-def _said(node: ast.AST) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        place = NAMED_IN.get(name)
-        if place is not None and len(node.args) > place and not _is_log(node.func):
-            yield node.args[place]
-        yield from (one.value for one in node.keywords if one.arg == "code")
-    elif isinstance(node, ast.Dict):
-        named = zip(node.keys, node.values, strict=True)
-        yield from (value for key, value in named if isinstance(key, ast.Constant) and key.value == "run_code")
-    elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "code":
-        yield node.value
-    elif isinstance(node, ast.FunctionDef) and node.args.args:
-        given = node.args.args[len(node.args.args) - len(node.args.defaults) :]
-        yield from (value for one, value in zip(given, node.args.defaults, strict=True) if one.arg == "code")
-    elif isinstance(node, ast.Return) and node.value is not None and "run_code" in ast.unparse(node.value):
-        yield node.value
-
-
-def _is_log(called: ast.expr) -> bool:
-    return isinstance(called, ast.Attribute) and ast.unparse(called.value).endswith("log")
+    firsts = [line.split("|")[1] for line in table.splitlines() if line.startswith("|")]
+    return {code for cell in firsts for code in re.findall(r"`([^`]+)`", cell)}

@@ -13,24 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.host.zones import is_time_zone
-from paddock.rules.schedule.time_zones import day_of, day_start, event_zone
+from paddock.rules.schedule.time_zones import day_of, day_start
 
 ROOT = Path(__file__).parents[2]
-SAYS = {"event_timezone": "Asia/Tokyo", "device_timezone": "Europe/Oslo", "profile_timezone": "Asia/Shanghai"}
-
-
-def test_the_order_is_call_device_profile_utc() -> None:
-    assert event_zone(is_time_zone, **SAYS) == "Asia/Tokyo"
-    assert event_zone(is_time_zone, **SAYS | {"event_timezone": None}) == "Europe/Oslo"
-    assert event_zone(is_time_zone, profile_timezone="Asia/Shanghai") == "Asia/Shanghai"
-    assert event_zone(is_time_zone) == "UTC"
-
-
-@pytest.mark.parametrize("wrong", [None, "", 8, "Mars/Olympus", "localtime", ["UTC"]])
-def test_what_is_no_zone_is_passed_over(wrong: object) -> None:
-    assert event_zone(is_time_zone, event_timezone=wrong, device_timezone=wrong, profile_timezone="UTC") == "UTC"
-    assert event_zone(is_time_zone, event_timezone=wrong, device_timezone="Europe/Oslo") == "Europe/Oslo"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from paddock.rules.access.gate import CONTEXT, LOOKED_AT, permission_for, why_not
-from paddock.rules.access.permissions import OPENS, BindingPolicy, RunScope, allowance
+from paddock.rules.access.gate import LOOKED_AT, permission_for, why_not
+from paddock.rules.access.permissions import OPENS, USES, BindingPolicy, RunScope, allowance
 from paddock_sdk.protocol.manifest import AgentRunnerContextPolicy, AgentRunnerManifest
 from paddock_sdk.testing.grants import needed_for
 
@@ -40,7 +40,7 @@ def test_a_call_that_the_manifest_says_it_does_not_use_names_where_it_says_so() 
     why = told("history.search")
     assert 'asks for permissions.history: ["search"], but its context says' in why
     assert "(context.supports_history_search)" in why
-    assert set(CONTEXT.values()) <= AgentRunnerContextPolicy.model_fields.keys()
+    assert set(USES.values()) <= AgentRunnerContextPolicy.model_fields.keys()
 
 
 @pytest.mark.parametrize("method", sorted(LOOKED_AT))

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from paddock.ports import Caller
-from paddock.runners.wire.calls import RUN_IS_OVER, CallLimits, WireCalls
+from paddock.runners.wire.calls import RUN_IS_OVER, WireCalls, WireLimits
 from paddock.runners.wire.frames import Frame
 from paddock_sdk.protocol.frames import INVALID_REQUEST
 
@@ -57,7 +57,7 @@ class Wire:
             {"stream"},
             send=self._take,
             drained=_at_once,
-            limits=CallLimits(running=1),
+            limits=WireLimits(calls_at_once=1),
         )
 
     def ask(self, number: int, source: Source) -> None:

@@ -51,6 +51,8 @@ def test_requests_notifications_and_answers_are_told_apart_by_what_they_hold() -
         (r"two \ud83d\ud83d\ude00", "two �😀"),
         (r"whole \ud83d\ude00", "whole 😀"),
         (r"escaped \\ud83d and \ud83d", "escaped \\ud83d and �"),
+        (r"escaped \\\ud83d\\", "escaped \\�\\"),
+        (r"in a row \ud83d\uDE00\uDE00\uD83D\n", "in a row 😀��\n"),
     ],
 )
 def test_half_a_character_is_replaced_and_everything_else_kept(text: str, read: str) -> None:
@@ -58,6 +60,29 @@ def test_half_a_character_is_replaced_and_everything_else_kept(text: str, read: 
     frame = decode(written % text.encode())
     assert isinstance(frame, Result)
     assert frame.data == {"x": read}
+
+
+def test_half_a_character_among_very_many_escapes_is_replaced() -> None:
+    frame = decode(b'{"id":1,"method":"state.set","params":{"x":"\\ud83d%s"}}' % (b"\\n" * 1_000_000))
+    assert isinstance(frame, Frame)
+    assert frame.params == {"x": "�" + "\n" * 1_000_000}
+
+
+@pytest.mark.spec("wire/values-cap")
+@pytest.mark.parametrize("value", [b"[]", b"1", b'{"a":"b"}', b'"a"', b"[[[1]]]"])
+def test_a_line_of_too_many_values_is_refused_unread_under_its_id(value: bytes) -> None:
+    whole = b'{"id":"c1","method":"state.set","params":{"x":[%s]}}'
+    with pytest.raises(BadFrameError, match=f"a line may hold at most {frames.MAX_VALUES} values") as refused:
+        decode(whole % b",".join([value] * (frames.MAX_VALUES + 1)))
+    assert refused.value.call is not None
+    assert (refused.value.call.id, refused.value.call.method) == ("c1", "state.set")
+
+
+@pytest.mark.parametrize("words", [b"a, [b], {c}", rb"\"a,\" [b]", rb"a\\\\, [\"b\\"])
+def test_commas_and_brackets_of_a_text_are_no_values(words: bytes) -> None:
+    frame = decode(b'{"id":1,"method":"state.set","params":{"x":"%s","y":[1,2]}}' % (words * 100_000))
+    assert isinstance(frame, Frame)
+    assert frame.params["y"] == [1, 2]
 
 
 def test_a_broken_result_still_says_whose_it_is() -> None:

@@ -21,10 +21,9 @@ from uuid import uuid4
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import paddock_sdk
-from paddock.confinement.homes import Homes
 from paddock.ports import ANYWHERE, Placement
 from paddock.runners.installed.plugins import Plugin, ProcessPlace
-from paddock.runners.processes.isolation import PIDS, ConfinementSetup, sandbox_of
+from paddock.runners.processes.isolation import PIDS, Confinement, sandbox_of
 from runners.house import FIXTURES, PYTHON, House, News, house, plugin
 from safety.escaping_ways import CONTROL
 
@@ -121,7 +120,7 @@ async def asked(here: House, text: str, name: str = "nasty", placement: Placemen
 def seen_by(hostile: Plugin, data: Path, place: ProcessPlace) -> list[tuple[str, str]]:
     """The list of what such a process sees, as the host has it."""
     command = (PYTHON, *hostile.command[1:])
-    ground = ConfinementSetup(Homes(data / "runners"), data)
+    ground = Confinement(data / "runners", "escaping", data)
     return [(one.path, one.kind) for one in sandbox_of(hostile, command, ground, place).seen()]
 
 

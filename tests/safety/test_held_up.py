@@ -74,3 +74,13 @@ def test_the_largest_request_of_an_ag_ui_client_holds_up_nobody(host: HostProces
         again = client.post("/api/v1/agent/ag-ui", content=a_run(**thread), headers=JSON)
         assert again.status_code == 200, again.text
         assert client.get("/readyz").status_code == 200
+
+
+@pytest.mark.parametrize("value", [b"[]", b'{"k":1}', b"1"])
+def test_a_document_with_too_many_values_is_refused_before_it_is_read(host: HostProcess, value: bytes) -> None:
+    body = b'{"metadata":{"a":[%s]}}' % b",".join([value] * (MOST // (len(value) + 1)))
+    with host.client() as client:
+        headers = {"Content-Type": "application/json"}
+        answer = client.post("/api/v1/knowledge/handbook/documents", content=body, headers=headers)
+        assert answer.status_code == 413, answer.text[-300:]
+        assert "at most 10000 values" in answer.json()["detail"]

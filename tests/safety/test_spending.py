@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from contracts.test_calls import ended_in
 from grants import a_grant
 from paddock.host.calls.metering import Metering
 from paddock.host.calls.models import ModelCalls
@@ -112,7 +113,7 @@ async def asking(
     catalog: ModelCatalog = load_models(
         {"m": ModelSpec.model_validate(about)}, clock=time.time, environ={"TEST_KEY": "k"}
     )
-    yield ModelCalls(catalog, Metering(catalog, note=noted.append, clock=time.time)), noted, provider
+    yield ModelCalls(catalog, Metering(catalog, note=ended_in(noted), clock=time.time)), noted, provider
     await catalog.close()
     server.close()
 

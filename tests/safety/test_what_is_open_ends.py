@@ -244,7 +244,7 @@ async def broken_off(
 
 async def until_held(doors: Doors) -> None:
     async with asyncio.timeout(30):
-        while not doors.open_streams.held_open:
+        while not doors.open_streams.open:
             await asyncio.sleep(0.005)
 
 
@@ -366,7 +366,7 @@ async def test_the_streams_of_a_workspace_are_bounded_together() -> None:
 
 async def until_nothing_is_held(doors: Doors) -> None:
     async with asyncio.timeout(30):
-        while doors.open_streams.held_open:
+        while doors.open_streams.open:
             await asyncio.sleep(0.005)
 
 

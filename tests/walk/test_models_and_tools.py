@@ -201,7 +201,7 @@ def test_a_tool_call_under_way_when_the_host_dies_is_unknown_and_not_made_again(
     host.start()
     run = host.run(task)
     assert (run["status"], run["code"]) == ("failed", "host_restarted")
-    assert host.says("tool calls whose run is over have no outcome")
+    assert host.says("calls whose run is over have no outcome")
     with host.client() as client:
         audit = client.get("/api/v1/audit", params={"run": task}).json()["decisions"]
     assert [row["result"] for row in audit if row["action"] == "tools.call"].count("unknown") == 1

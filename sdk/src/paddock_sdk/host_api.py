@@ -1,4 +1,4 @@
-"""Host calls as Python methods: 23 in ten groups. The host checks every call; nothing is checked here."""
+"""Host calls as Python methods, in groups. The host checks every call; nothing is checked here."""
 
 import asyncio
 from base64 import b64decode, b64encode

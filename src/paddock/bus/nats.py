@@ -117,8 +117,6 @@ class NatsBus:
             with suppress(*AWAY):
                 await subscription.held.unsubscribe()
 
-    # --- within
-
     async def _tell(self, subscription: _Subscription) -> None:
         if self._connection is not None:  # the library also takes it while the server is away, and tells it then
             # To its end, also when its reader has gone meanwhile: what is half asked for cannot be taken back.

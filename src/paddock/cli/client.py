@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from paddock.cli import presence
-from paddock.cli.output import USAGE, CommandError, command, harmless, harmless_in
+from paddock.cli.output import USAGE, CommandError, command, fails_with, harmless, harmless_in
 from paddock_sdk.client import wire
 from paddock_sdk.client.wire import UNAVAILABLE, Event
 
@@ -69,14 +69,11 @@ class HostClient:
             yield from self._wire().events(path, after=after)
 
     def _wire(self) -> wire.Wire:
-        try:
+        with fails_with(ValueError, says="{}.".format, exit_code=USAGE):
             return wire.Wire(self.url, self.token)
-        except ValueError as error:
-            raise CommandError(f"{error}.", exit_code=USAGE) from error
 
     @contextmanager
     def _in_our_words(self) -> Generator[None]:
-        """Raise the client's errors as CommandErrors with advice."""
         try:
             yield
         except wire.RefusedError as error:

@@ -5,7 +5,8 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TextIO, cast
@@ -20,6 +21,17 @@ class CommandError(Exception):
     def __init__(self, message: str, *, exit_code: int = FAILED) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+@contextmanager
+def fails_with(
+    *errors: type[Exception], says: Callable[[Exception], str] = str, exit_code: int = FAILED
+) -> Generator[None]:
+    """Raise these errors as a CommandError with what `says` makes of them."""
+    try:
+        yield
+    except errors as error:
+        raise CommandError(says(error), exit_code=exit_code) from error
 
 
 def as_sentence(error: object) -> str:

@@ -58,7 +58,7 @@ def _steps(rooms: Rooms) -> Steps:
     store, blobs = ground.store, ground.blobs
     recovery = Recovery(
         sessions=talks.sessions,
-        tool_calls=granted.tool_calls,
+        settling=granted.settling,
         approvals=granted.outside.approvals,
         peers=upkeep.peers,
         tasks=ground.tasks,
@@ -78,10 +78,10 @@ def _steps(rooms: Rooms) -> Steps:
 
 
 def _working(rooms: Rooms) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
-    """List the work that goes on for as long as the host is open."""
     granted, talks, upkeep = rooms.granted, rooms.talks, rooms.upkeep
     warm_up = WarmUp(rooms.machinery.agents, rooms.machinery.runs)
     servers, spawn = granted.beside.servers, rooms.ground.tasks.spawn
+    watched = (upkeep.agents_watch, upkeep.plugins_watch)
 
     async def start_servers() -> None:
         servers.start(spawn)
@@ -97,12 +97,7 @@ def _working(rooms: Rooms) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         granted.outside.deliveries.run,
         upkeep.sweeper.keep_sweeping,
         partial(upkeep.retention.keep_sweeping, SystemRandom().random),
-        *(
-            [partial(warm_up.keep_looking, upkeep.agents_watch.reload_if_changed)]
-            if upkeep.agents_watch is not None
-            else []
-        ),
-        partial(warm_up.keep_looking, upkeep.plugins_watch.reload_if_changed),
+        *(partial(warm_up.keep_looking, one.reload_if_changed) for one in watched if one is not None),
         *([upkeep.shared_plugins.run] if upkeep.shared_plugins is not None else []),
     ]
 
@@ -125,7 +120,6 @@ def _closing(rooms: Rooms) -> Sequence[Step]:
 
 
 def _now(rooms: Rooms, loop_watch: LoopWatch) -> Now:
-    """Collect the numbers of the present moment for the page of metrics."""
     ground, live, gateway = rooms.ground, rooms.ground.present.runs, rooms.machinery.gateway
     admission, loops, near, tails = live.admission, ground.present.loops, ground.near, ground.tails
     return Now(

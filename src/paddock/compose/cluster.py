@@ -40,7 +40,6 @@ class Neighbourhood:
         return self.members is None or self.members.keeps_house()
 
     def count(self) -> int:
-        """Count the hosts, this one included."""
         return 1 + (len(self.members.others) if self.members is not None else 0)
 
 

@@ -130,7 +130,6 @@ def _ag_ui(rooms: Rooms, entrance: Entrance) -> AgUiDoor:
 
 
 def _talking(rooms: Rooms, entrance: Entrance) -> list[Door]:
-    """Build the doors of conversations: messages, days, files, branches."""
     ground, talks, attachments = rooms.ground, rooms.talks, rooms.granted.attachments
     auth, names, store, clock = entrance.auth, entrance.names, ground.store, ground.clock
     branches = Branches(controls=talks.controls, inbox=talks.inbox, records=store, clock=clock)
@@ -160,7 +159,6 @@ def _talking(rooms: Rooms, entrance: Entrance) -> list[Door]:
 
 
 def _outside(rooms: Rooms, entrance: Entrance) -> list[Door]:
-    """Build the doors of approvals, jobs, calendars and platforms."""
     ground, outside, auth = rooms.ground, rooms.granted.outside, entrance.auth
     return [
         ApprovalsDoor(auth=auth, approvals=outside.approvals),
@@ -178,7 +176,6 @@ def _outside(rooms: Rooms, entrance: Entrance) -> list[Door]:
 
 
 def _administering(rooms: Rooms, entrance: Entrance) -> list[Door]:
-    """Build the doors of administrators: agents, runners, knowledge, keys, overviews."""
     ground, machinery, upkeep = rooms.ground, rooms.machinery, rooms.upkeep
     auth, names, note, store, clock = entrance.auth, entrance.names, ground.audit.soon, ground.store, ground.clock
     overview, resources, agents = Overview(store, clock, note=note), rooms.granted.of_workspaces, machinery.agents
@@ -213,7 +210,6 @@ def _is_claimed(gateway: Gateway, agents: Agents, plugin: str) -> bool:
 
 
 def _open_to_all(rooms: Rooms) -> list[Door]:
-    """Build the doors that need no key."""
     machinery = rooms.machinery
     return [
         AttachDoor(machinery.gateway, rooms.talks.open_streams, rooms.upkeep.attaching.way_to),
@@ -223,7 +219,6 @@ def _open_to_all(rooms: Rooms) -> list[Door]:
 
 
 def tokens_of(settings: Settings) -> Tokens | None:
-    """Return the check of signed tokens, if a secret or an issuer's keys are set."""
     if not settings.takes_tokens:
         return None
     rules = TokenRules(

@@ -8,19 +8,9 @@ from typing import Any
 
 import structlog
 
+from paddock.compose import parts
 from paddock.compose.cluster import Neighbourhood, blobs_of, neighbourhood_of
 from paddock.compose.named import NamedParts
-from paddock.compose.parts import (
-    NamedAgents,
-    Outside,
-    artifact_limits,
-    attachments_of,
-    budgets_of,
-    named_agents,
-    outside_of,
-    tool_calls_of,
-    tools_of,
-)
 from paddock.host.agents.files import first_of
 from paddock.host.audit import Audit
 from paddock.host.automation.calendar import Calendars
@@ -29,6 +19,8 @@ from paddock.host.calls.events import Events
 from paddock.host.calls.knowledge import DocumentOriginals, Embeddings
 from paddock.host.calls.metering import Metering
 from paddock.host.calls.models import ModelCalls
+from paddock.host.calls.settling import Settling
+from paddock.host.calls.tool_files import ToolFiles
 from paddock.host.calls.tools import ToolCalls
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.outage import Outage
@@ -37,6 +29,7 @@ from paddock.host.runs.outcomes import Outcomes
 from paddock.host.runs.workspace_resources import WorkspaceResources
 from paddock.host.session.memory import SessionLoops
 from paddock.host.streams.tails import Tails
+from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.demo import NAME as DEMO
@@ -89,7 +82,7 @@ class Foundation:
     settings: Settings
     clock: Callable[[], float]
     tasks: Tasks
-    named: NamedAgents
+    named: parts.NamedAgents
     store: Store
     blobs: Blobs
     secret: ClusterSecret
@@ -101,7 +94,7 @@ class Foundation:
 
 
 def lay_foundation(settings: Settings, url: str) -> Foundation:
-    tasks, named = Tasks(), named_agents(settings)
+    tasks, named = Tasks(), parts.named_agents(settings)
     store = store_at(settings.store, settings.data, serving=True, url=settings.own_url or url)
     near = neighbourhood_of(settings, store)
     members, link = near.members, near.link
@@ -144,8 +137,9 @@ class Resources:
     tools: ToolCatalog
     tool_calls: ToolCalls
     model_calls: ModelCalls
+    settling: Settling
     of_workspaces: WorkspaceResources
-    outside: Outside
+    outside: parts.Outside
 
 
 def gather_resources(ground: Foundation, url: str) -> Resources:
@@ -154,10 +148,12 @@ def gather_resources(ground: Foundation, url: str) -> Resources:
     beside = NamedParts(settings, named.defined.resources, named.functions, clock=clock, spawn=spawn, live=live.ids)
     events = Events(store)
     raw = first_of(events.raw, named.files.raw)
-    artifacts = Artifacts(store, ground.blobs, clock=clock, limits=artifact_limits(settings), raw=raw)
-    attachments = attachments_of(settings, artifacts, store, clock)
-    calendars, tools = tools_of(beside.functions, beside.servers, store, clock)
-    metering = Metering(beside.models, note=ground.audit.soon, clock=clock, budgets=budgets_of(settings, store, clock))
+    artifacts = Artifacts(store, ground.blobs, clock=clock, limits=parts.artifact_limits(settings), raw=raw)
+    attachments = parts.attachments_of(settings, artifacts, store, clock)
+    calendars, tools = parts.tools_of(beside.functions, beside.servers, store, clock)
+    metering = Metering(
+        beside.models, note=ground.audit.soon, clock=clock, budgets=parts.budgets_of(settings, store, clock)
+    )
     documents = _documents(ground, artifacts, Embeddings(beside.models, metering))
     return Resources(
         beside=beside,
@@ -167,8 +163,17 @@ def gather_resources(ground: Foundation, url: str) -> Resources:
         documents=documents,
         calendars=calendars,
         tools=tools,
-        tool_calls=tool_calls_of(settings, tools, artifacts, store, ground.outcomes, clock, live.goes_on),
+        tool_calls=ToolCalls(
+            tools,
+            records=store,
+            outcomes=ground.outcomes,
+            clock=clock,
+            artifacts=artifacts,
+            files=ToolFiles(artifacts, ChildPictures(), max_pixels=settings.image_megapixels * 1_000_000),
+            goes_on=live.goes_on,
+        ),
         model_calls=ModelCalls(beside.models, metering),
+        settling=Settling(store, clock),
         of_workspaces=WorkspaceResources(
             models=beside.models,
             tools=tools,
@@ -176,7 +181,7 @@ def gather_resources(ground: Foundation, url: str) -> Resources:
             clock=clock,
             default_model=settings.default_model or DEMO,
         ),
-        outside=outside_of(settings, store, ground.outcomes, clock, attachments, spawn, url),
+        outside=parts.outside_of(settings, store, ground.outcomes, clock, attachments, spawn, url),
     )
 
 

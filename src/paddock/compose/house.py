@@ -44,21 +44,14 @@ class House:
     tasks: Tasks
     loop_watch: LoopWatch
 
-    def ready(self) -> tuple[bool, str]:
-        return self.readiness.now()
-
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Open everything, end what was left unfinished, and close it all again."""
         self.loop_watch.start()
         try:
             async with self._open():
                 yield
         finally:
             self.loop_watch.stop()
-
-    async def drain(self) -> None:
-        await self.ending.drain()
 
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[None]:

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import structlog
 
 from paddock.compose.ground import Tasks
 from paddock.host.agents.agents import Agents
 from paddock.host.audit import Audit
-from paddock.host.calls.tools import ToolCalls
+from paddock.host.calls.settling import Settling
 from paddock.host.cluster.peers import Peers
 from paddock.host.people.approvals import Approvals
 from paddock.host.people.principals import HOME
@@ -19,7 +20,7 @@ from paddock.host.runs.outcomes import Outcomes
 from paddock.host.runs.runs import Runs
 from paddock.host.session.sessions import Sessions
 from paddock.ports import Store
-from paddock.rules.cluster import RESTARTED, WHY
+from paddock.rules.cluster import RESTARTED, SHUT_DOWN, WHY
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.gateway import Gateway
@@ -32,23 +33,15 @@ LOOK_SECONDS = 1.0
 """Seconds between two looks at the agents file and the list of installed plugins."""
 
 
+@dataclass(frozen=True, slots=True)
 class Recovery:
     """Ends runs and calls that have no host any more."""
 
-    def __init__(
-        self,
-        *,
-        sessions: Sessions,
-        tool_calls: ToolCalls,
-        approvals: Approvals,
-        peers: Peers | None,
-        tasks: Tasks,
-    ) -> None:
-        self._sessions = sessions
-        self._tool_calls = tool_calls
-        self._approvals = approvals
-        self._peers = peers
-        self._tasks = tasks
+    sessions: Sessions
+    settling: Settling
+    approvals: Approvals
+    peers: Peers | None
+    tasks: Tasks
 
     async def end_interrupted_runs(self) -> None:
         interrupted = await self._recover()
@@ -57,41 +50,41 @@ class Recovery:
             log.info(text, action="house.recover", sessions=interrupted)
 
     async def settle_calls(self) -> None:
-        """Settle calls of tools and actions on platforms that were under way when the host ended.
+        """Settle calls of tools and models and actions on platforms that were under way when the host ended.
 
         With several hosts one of them does it now and then.
         """
-        if self._peers is None:
-            await self._tool_calls.settle()
-            await self._approvals.recover()
-            self._tasks.spawn(self._tool_calls.keep_settling())
+        if self.peers is None:
+            await self.settling.settle()
+            await self.approvals.recover()
+            self.tasks.spawn(self.settling.keep_settling())
 
     async def _recover(self) -> int:
-        if self._peers is None:
-            return await self._sessions.recover(RESTARTED, WHY[RESTARTED])
-        await self._peers.start()
-        if self._peers.bus_is_away():
+        if self.peers is None:
+            return await self.sessions.recover(RESTARTED, WHY[RESTARTED])
+        await self.peers.start()
+        if self.peers.link.bus_is_away():
             text = "the bus does not answer, so what other hosts say comes late; `paddock doctor` asks for it"
             log.warning(text, action="house.bus")
-        self._tasks.spawn(self._peers.keep_beating())
-        self._tasks.spawn(self._peers.keep_answering())
-        return await self._peers.take_over()
+        self.tasks.spawn(self.peers.keep_beating())
+        self.tasks.spawn(self.peers.answering.keep_answering())
+        return await self.peers.take_over()
 
 
+@dataclass(frozen=True, slots=True)
 class WarmUp:
     """Learns what the agents' runners ask for before the first run needs it."""
 
-    def __init__(self, agents: Agents, runs: Runs) -> None:
-        self._agents = agents
-        self._runs = runs
+    agents: Agents
+    runs: Runs
 
     async def prepare(self) -> None:
         """Prepare agents that a person defined, and the default one. The processes of others start when they are
         called."""
-        first = self._agents.default_agent_id
-        for binding in (one for one in self._agents.list(HOME) if one.origin in CHOSEN or one.agent_id == first):
-            await self._runs.authority.prepare(binding.agent_id, HOME)
-            if refusal := self._runs.authority.refusal(binding.agent_id, HOME):
+        first = self.agents.default_agent_id
+        for binding in (one for one in self.agents.list(HOME) if one.origin in CHOSEN or one.agent_id == first):
+            await self.runs.authority.prepare(binding.agent_id, HOME)
+            if refusal := self.runs.authority.refusal(binding.agent_id, HOME):
                 about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": refusal.for_operators}
                 log.warning("an agent cannot answer", action="house.warm_up", **about)
 
@@ -111,76 +104,66 @@ DRAIN_SECONDS = 5.0
 DRAIN_LOOK_SECONDS = 0.05
 
 
+@dataclass(frozen=True, slots=True)
 class Ending:
-    def __init__(
-        self,
-        *,
-        store: Store,
-        runs: Runs,
-        sessions: Sessions,
-        audit: Audit,
-        peers: Peers | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._runs = runs
-        self._sessions = sessions
-        self._audit = audit
-        self._peers = peers
-        self._clock = clock
+    store: Store
+    runs: Runs
+    sessions: Sessions
+    audit: Audit
+    peers: Peers | None
+    clock: Callable[[], float]
 
     async def drain(self) -> None:
         """Accept nothing new. Where other hosts go on, let running turns finish for a while; new requests are sent
         there."""
-        self._runs.live.admission.close()
-        if self._peers is None or not self._peers.others:
+        self.runs.live.admission.close()
+        if self.peers is None or not self.peers.members.others:
             return
         loop = asyncio.get_running_loop()
         end = loop.time() + DRAIN_SECONDS
-        while self._runs.live and self._store.healthy() and loop.time() < end:  # noqa: ASYNC110 - many runs, one moment
+        while self.runs.live and self.store.healthy() and loop.time() < end:  # noqa: ASYNC110 - many runs, one moment
             await asyncio.sleep(DRAIN_LOOK_SECONDS)
 
     async def end_runs(self) -> None:
-        if not self._runs.live.admission.closed:
+        if not self.runs.live.admission.closed:
             await self.drain()
-        if self._peers is not None and self._peers.others:
-            await self._hand_over(self._peers)
+        if self.peers is not None and self.peers.members.others:
+            await self._hand_over(self.peers)
         else:
             await self._end_all()
-        self._sessions.leave()
+        self.sessions.leave()
 
     @property
     def _patience(self) -> float:
         """Time for the last writes of a host that stops; short when the store is away."""
-        return SHUTDOWN_SECONDS if self._store.healthy() else NOTE_SECONDS
+        return SHUTDOWN_SECONDS if self.store.healthy() else NOTE_SECONDS
 
     async def _hand_over(self, peers: Peers) -> None:
         """Leave unfinished runs to the other hosts, which end them and go on with what waits."""
-        left = len(self._runs.live)
+        left = len(self.runs.live)
         try:
             async with asyncio.timeout(self._patience):
-                await self._audit.flush()
+                await self.audit.flush()
                 await peers.leave()
         except (TimeoutError, StorageUnavailableError):
             log.warning("the others will find out by themselves", action="house.close")
-        self._sessions.drop_all(leaving=True)
+        self.sessions.drop_all(leaving=True)
         log.info("the others go on", action="house.close", runs=left)
 
     async def _end_all(self) -> None:
-        self._runs.refuse_new()
-        self._sessions.hold()
-        ending = [self._end(run) for run in self._runs.live]
+        self.runs.refuse_new()
+        self.sessions.hold()
+        ending = [self._end(run) for run in self.runs.live]
         try:
             async with asyncio.timeout(self._patience):
                 await asyncio.gather(*ending, return_exceptions=True)
-                await self._audit.flush()
+                await self.audit.flush()
         except (TimeoutError, StorageUnavailableError):
             log.warning("not every run could be brought to its end before stopping", action="house.close")
 
     async def _end(self, run: LiveRun) -> None:
-        why = "the host was stopped while this run was in progress"
         try:
-            await run.session.record(RunFailed(run.run_id, "host_shutdown", why, at=self._clock()))
+            await run.session.record(RunFailed(run.run_id, SHUT_DOWN, WHY[SHUT_DOWN], at=self.clock()))
         except HostError as error:
             reason = error.message
             log.warning("a run's end could not be recorded", action="house.close", run_id=run.run_id, reason=reason)
@@ -197,46 +180,43 @@ async def note_the_rest(outcomes: Outcomes, audit: Audit) -> None:
     await outcomes.close()
 
 
+@dataclass(slots=True)
 class Readiness:
-    def __init__(
-        self, *, store: Store, admission: Admission, health: AgentHealth, gateway: Gateway, peers: Peers | None
-    ) -> None:
-        self._store = store
-        self._admission = admission
-        self._health = health
-        self._gateway = gateway
-        self._peers = peers
-        self._open = False
+    store: Store
+    admission: Admission
+    health: AgentHealth
+    gateway: Gateway
+    peers: Peers | None
+    is_open: bool = False
 
     def opened(self) -> None:
-        self._open = True
+        self.is_open = True
 
     def closing(self) -> None:
-        self._open = False
+        self.is_open = False
 
     def now(self) -> tuple[bool, str]:
-        if self._admission.closed:
+        if self.admission.closed:
             return False, "being stopped"
-        if not self._open:
+        if not self.is_open:
             return False, "starting"
-        if not self._store.healthy():
+        if not self.store.healthy():
             return False, "the store cannot write"
-        if self._admission.full:
+        if self.admission.full:
             return False, "full: as many runs as max_runs allows"
-        if self._peers is not None and not self._peers.held():
+        if self.peers is not None and not self.peers.members.held():
             return False, "the others may take this host for gone"
         return True, "; ".join(["ready", *self._remarks()])
 
     def _remarks(self) -> list[str]:
-        """List problems that do not keep the host from working, but need attention."""
-        unable = self._health.unable(HOME)
+        unable = self.health.unable(HOME)
         remarks = [f"{unable} of the agents cannot answer (GET /api/v1/agents says which)"] if unable else []
-        if failing := self._gateway.failing():
+        if failing := self.gateway.failing():
             remarks.append(f"{failing} of the runners keep failing (GET /api/v1/runners says which)")
-        if self._health.file_problem is not None:
+        if self.health.file_problem is not None:
             remarks.append(
                 "the agents file cannot be used, so the agents stay as they were (GET /api/v1/agents says why)"
             )
-        if self._peers is not None and self._peers.bus_is_away():
+        if self.peers is not None and self.peers.link.bus_is_away():
             remarks.append("the bus is away: streams of other hosts are read from the store")
         return remarks

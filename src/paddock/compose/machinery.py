@@ -1,21 +1,13 @@
 """Builds the gate, the runners behind it, and the runs. Follows the foundation and the resources."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from paddock.compose import parts
 from paddock.compose.ground import Foundation, Resources
-from paddock.compose.parts import (
-    MIB,
-    Plugins,
-    directories_of,
-    mark_of,
-    plugins_of,
-    timeouts_of,
-    traces_of,
-    why_no_network,
-)
 from paddock.host.agents.agents import Agents
 from paddock.host.agents.file import in_force
 from paddock.host.calls.history import History
@@ -25,6 +17,7 @@ from paddock.host.calls.observed_calls import ObservedCalls
 from paddock.host.calls.state import RunnerState
 from paddock.host.calls.steering import Steering
 from paddock.host.calls.storage_areas import StorageAreas
+from paddock.host.calls.work import CallHandler
 from paddock.host.cluster.attaching import addresses_of
 from paddock.host.runs.authority import Authority, Granting
 from paddock.host.runs.briefing import Briefing
@@ -47,7 +40,7 @@ if TYPE_CHECKING:
 class Machinery:
     """The gate, the runners behind it, and the runs."""
 
-    plugins: Plugins
+    plugins: parts.Plugins
     agents: Agents
     gateway: Gateway
     endpoints: RunEndpoints
@@ -61,11 +54,12 @@ class Machinery:
 def set_up_runs(ground: Foundation, granted: Resources) -> Machinery:
     """Build the gate first, then the runners that call it, then the runs."""
     settings, clock, spawn = ground.settings, ground.clock, ground.tasks.spawn
-    metrics, traces = Metrics(version("paddock")), traces_of(settings)
+    metrics, traces = Metrics(version("paddock")), parts.traces_of(settings)
     observer = metrics if traces is None else Together([metrics, traces])
     calls = _gate(ground, granted)
     on_call = ObservedCalls(calls.on_wire, observer, clock)
-    plugins, directories, endpoints = plugins_of(settings), directories_of(settings), RunEndpoints(settings.run_address)
+    plugins, directories = parts.plugins_of(settings), parts.directories_of(settings)
+    endpoints = RunEndpoints(settings.run_address)
     gateway = _gateway(ground, plugins, RunnerGate(on_call, calls.foreign, calls.overloaded), endpoints)
     agents = in_force(
         ground.named.defined, settings.max_queue, partial(gateway.names, installed=settings.agents is None)
@@ -115,14 +109,14 @@ def _runs(
         ),
         live=live,
         handling=handling,
-        timeouts=timeouts_of(settings),
+        timeouts=parts.timeouts_of(settings),
     )
 
 
-def _gate(ground: Foundation, granted: Resources) -> HostCalls:
-    """Build the gate with the work of every host call."""
+def work_of_calls(ground: Foundation, granted: Resources) -> Mapping[str, CallHandler]:
+    """The work of every host call, by its name."""
     settings, store, live = ground.settings, ground.store, ground.present.runs
-    work = {
+    return {
         **History(store).work,
         **RunnerState(store).work,
         **granted.model_calls.work,
@@ -131,31 +125,34 @@ def _gate(ground: Foundation, granted: Resources) -> HostCalls:
         **granted.outside.approvals.work,
         **granted.events.work,
         **granted.artifacts.work,
-        **StorageAreas(store, ground.blobs, area_bytes=settings.storage_area_mib * MIB).work,
+        **StorageAreas(store, ground.blobs, area_bytes=settings.storage_area_mib * parts.MIB).work,
         **Steering(store, live).work,
     }
+
+
+def _gate(ground: Foundation, granted: Resources) -> HostCalls:
     return HostCalls(
-        work=work,
-        live=live,
+        work=work_of_calls(ground, granted),
+        live=ground.present.runs,
         outage=ground.present.outage,
-        records=store,
+        records=ground.store,
         audit=ground.audit,
         clock=ground.clock,
-        rates=Rates.of_a_run(settings.host_call_rate),
+        rates=Rates.of_a_run(ground.settings.host_call_rate),
     )
 
 
-def _gateway(ground: Foundation, plugins: Plugins, gate: RunnerGate, endpoints: RunEndpoints) -> Gateway:
+def _gateway(ground: Foundation, plugins: parts.Plugins, gate: RunnerGate, endpoints: RunEndpoints) -> Gateway:
     settings = ground.settings
     confinement = Confinement(
         home=settings.data / "homes",
-        mark=mark_of(settings.data),
+        mark=parts.mark_of(settings.data),
         data=settings.data,
         isolation=settings.isolation,
         env_allow=settings.env_allow,
         memory_mb=settings.plugin_memory_mb,
         run_socket=lambda: endpoints.socket,
-        network_refused=partial(why_no_network, ground.store),
+        network_refused=partial(parts.why_no_network, ground.store),
     )
     times = ProcessTimes(
         retire_seconds=settings.run_deadline_seconds,

@@ -2,6 +2,7 @@
 the settings stay as they are while the host runs."""
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,48 +22,41 @@ from paddock.tools.mcp import McpTools, check_names
 log = structlog.get_logger("paddock.agents")
 
 
+@dataclass(eq=False)
 class NamedParts:
-    def __init__(
-        self,
-        settings: Settings,
-        named: NamedResources,
-        further: Sequence[FunctionTool],
-        *,
-        clock: Callable[[], float],
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        live: Callable[[], Iterable[str]],
-    ) -> None:
-        """`further` are the functions of a Python program. Runs in `live` keep the functions they began with. Raises
-        ModelSettingsError or ToolDefinitionError."""
-        self._settings = settings
-        self._clock = clock
-        self._spawn = spawn
-        self._named = named
-        self._lasting = load_tools(settings.tools)
-        self._further = further
-        self._live = live
-        self.models = models_of(settings, clock, named.models)
+    settings: Settings
+    named: NamedResources
+    further: Sequence[FunctionTool]
+    """The functions of a Python program."""
+    _: KW_ONLY
+    clock: Callable[[], float]
+    spawn: Callable[[Coroutine[Any, Any, None]], object]
+    live: Callable[[], Iterable[str]]
+    """Runs that keep the functions they began with."""
+
+    def __post_init__(self) -> None:
+        """Raises ModelSettingsError or ToolDefinitionError."""
+        self._lasting = load_tools(self.settings.tools)
+        self.models = models_of(self.settings, self.clock, self.named.models)
         self.functions = FunctionTools(
-            [*self._lasting, *further, *self._tools(named, further)],
-            clock=clock,
-            timeout_seconds=settings.tool_timeout_seconds,
+            [*self._lasting, *self.further, *self._tools(self.named, self.further)],
+            clock=self.clock,
+            timeout_seconds=self.settings.tool_timeout_seconds,
         )
-        mark = {"PADDOCK_MARK": mark_of(settings.data)}
-        self.servers = McpTools(servers_in(settings, named), reveal=revealed, mark=mark, clock=clock)
+        mark = {"PADDOCK_MARK": mark_of(self.settings.data)}
+        self.servers = McpTools(servers_in(self.settings, self.named), reveal=revealed, mark=mark, clock=self.clock)
 
     def prepare(
         self, named: NamedResources, tools_anew: bool, further: Sequence[FunctionTool] | None = None
     ) -> Callable[[], None]:
         """Prepare what the file defines now, with the functions of a program in `further`; call the result to put it in
         force. Raises AgentsFileError."""
-        own = self._further if further is None else further
+        own = self.further if further is None else further
         try:
-            models = (
-                models_of(self._settings, self._clock, named.models) if named.models != self._named.models else None
-            )
-            anew = tools_anew or named.tools != self._named.tools or further is not None
+            models = models_of(self.settings, self.clock, named.models) if named.models != self.named.models else None
+            anew = tools_anew or named.tools != self.named.tools or further is not None
             tools = [*own, *self._tools(named, own)] if anew else None
-            check_names(servers := servers_in(self._settings, named))
+            check_names(servers := servers_in(self.settings, named))
         except (ModelSettingsError, ToolDefinitionError) as error:
             raise AgentsFileError(str(error)) from error
 
@@ -70,27 +64,24 @@ class NamedParts:
             if models is not None:
                 self._offer(models)
             if tools is not None:
-                self.functions.take([*self._lasting, *tools], self._live())
-                log.info("the tools of the agents file are in force", action="agents.reload", tools=_names(tools))
-            if named.mcp_servers != self._named.mcp_servers:
+                self.functions.take([*self._lasting, *tools], self.live())
+                names = ", ".join(tool.info.name for tool in tools)
+                log.info("the tools of the agents file are in force", action="agents.reload", tools=names)
+            if named.mcp_servers != self.named.mcp_servers:
                 self.servers.take(servers)
                 log.info("other MCP servers are in force", action="agents.reload", servers=", ".join(servers))
-            self._named, self._further = named, own
+            self.named, self.further = named, own
 
         return put_in_force
 
     def _offer(self, models: ModelCatalog) -> None:
-        self._spawn(self.models.replace(models.lineup))
+        self.spawn(self.models.replace(models.lineup))
         offered = ", ".join(models.lineup.providers)
         log.info("other models are in force", action="agents.reload", models=offered)
 
     def _tools(self, named: NamedResources, beside: Sequence[FunctionTool]) -> Sequence[FunctionTool]:
-        places = [place for place in dict.fromkeys(named.tools) if place not in self._settings.tools]
+        places = [place for place in dict.fromkeys(named.tools) if place not in self.settings.tools]
         return load_tools(places, beside=[*self._lasting, *beside])
-
-
-def _names(tools: Sequence[FunctionTool]) -> str:
-    return ", ".join(tool.info.name for tool in tools)
 
 
 class WatchedProgram:

@@ -18,8 +18,6 @@ from paddock.host.audit import Audit
 from paddock.host.automation.calendar import Calendars
 from paddock.host.calls.artifacts import ArtifactLimits, Artifacts
 from paddock.host.calls.metering import Budgets
-from paddock.host.calls.tool_files import ToolFiles
-from paddock.host.calls.tools import ToolCalls
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.conversations.client_files import ClientFiles
 from paddock.host.conversations.client_history import ClientHistory
@@ -153,7 +151,6 @@ def named_agents(settings: Settings) -> NamedAgents:
 
 
 def plugins_of(settings: Settings) -> Plugins:
-    """Return the plugins this host may start."""
     path = settings.data / "plugins"
 
     def load() -> Catalog:
@@ -182,7 +179,6 @@ def budgets_of(settings: Settings, store: Store, clock: Callable[[], float]) -> 
 
 
 def servers_in(settings: Settings, named: NamedResources) -> Mapping[str, McpServerSpec]:
-    """Return the MCP servers of the agents file and of the settings."""
     return {**named.mcp_servers, **settings.mcp_servers}
 
 
@@ -194,21 +190,6 @@ def tools_of(
     calendars = Calendars(store, clock=clock)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
     return calendars, ToolCatalog([own, servers, given, CalendarTools(calendars, clock=clock)])
-
-
-def tool_calls_of(
-    settings: Settings,
-    tools: ToolCatalog,
-    artifacts: Artifacts,
-    store: Store,
-    outcomes: Outcomes,
-    clock: Callable[[], float],
-    goes_on: Callable[[str], bool],
-) -> ToolCalls:
-    files = ToolFiles(artifacts, ChildPictures(), max_pixels=settings.image_megapixels * 1_000_000)
-    return ToolCalls(
-        tools, records=store, outcomes=outcomes, clock=clock, artifacts=artifacts, files=files, goes_on=goes_on
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,6 @@ def see_to_upkeep(ground: Foundation, granted: Resources, machinery: Machinery, 
 
 
 def _peers(ground: Foundation, talks: Conversations, requests: RequestHandlers, followers: Followers) -> Peers | None:
-    """Return the connection to other hosts; None where there can be none."""
     near = ground.near
     if near.link is None or near.members is None:
         return None
@@ -108,7 +107,6 @@ def _followers(
     talks: Conversations,
     shared_plugins: SharedPlugins | None,
 ) -> Followers:
-    """List the parts that follow changes made at other hosts, and the work that one host does for all."""
     settings, members, approvals = ground.settings, ground.near.members, granted.outside.approvals
     if members is None:
         return Followers()
@@ -122,7 +120,7 @@ def _followers(
         ],
         hosts_changed=[*warnings_of(settings, members), machinery.gateway.attached.tell_peers],
         chores=[
-            Chore(partial(granted.tool_calls.settle, alone=False)),
+            Chore(partial(granted.settling.settle, alone=False)),
             Chore(partial(approvals.recover, alone=False), every=PERFORM_SECONDS / 3),
         ],
     )
@@ -135,7 +133,6 @@ def _agree_on_signing_keys(settings: Settings) -> Callable[[], Awaitable[None]]:
 
 
 def _everywhere(ground: Foundation, machinery: Machinery) -> Directories | None:
-    """Return the removal of directories on all hosts."""
     members = ground.near.members
     if members is None:
         return None
@@ -143,7 +140,6 @@ def _everywhere(ground: Foundation, machinery: Machinery) -> Directories | None:
 
 
 def _shared_plugins(ground: Foundation) -> SharedPlugins | None:
-    """Return the installation of plugins that were installed at any host."""
     if not ground.near.shared:
         return None
     installed = InstalledPlugins(ground.settings.data.absolute())
@@ -151,7 +147,6 @@ def _shared_plugins(ground: Foundation) -> SharedPlugins | None:
 
 
 def _agents_watch(ground: Foundation, granted: Resources, agents: Agents) -> AgentsWatch | None:
-    """Return the watch over the file, or the program, that defines the agents."""
     path, named, parts = ground.named.watched, ground.named, granted.beside
     if path is None:
         return None

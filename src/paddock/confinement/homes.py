@@ -78,8 +78,6 @@ class Homes:
             with suppress(OSError), trees.inside(self._homes, author, name, LINK) as old:
                 trees.remove(old, conversation, tell)
 
-    # --- within
-
     def _real(self) -> Path:
         self._homes.mkdir(mode=trees.MODE, parents=True, exist_ok=True)
         return self._homes.resolve()
@@ -150,7 +148,6 @@ def _keep_only_a_directory(place: int, name: str) -> None:
 
 
 def _pairs(root: Path) -> Iterator[tuple[str, str]]:
-    """AUTHOR, NAME of what lies two levels below."""
     for path in root.glob("*/*"):
         if not path.is_symlink() and path.is_dir():
             yield path.parent.name, path.name

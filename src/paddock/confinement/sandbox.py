@@ -100,8 +100,6 @@ class Sandbox:
         inside = (*self._check(), *self._limits(), *self._user(), *command)
         return (*self._namespaces(), *self._view(), "--", *inside)
 
-    # --- what is there
-
     def _system(self) -> Iterator[Seen]:
         yield Seen("/usr", "read")
         yield Seen("/proc", "processes")
@@ -118,14 +116,11 @@ class Sandbox:
                 yield Seen(f"/etc/{name}", "read")
 
     def _named(self) -> Iterator[Seen]:
-        """Of each kind the outer directories first."""
         yield from (Seen(str(place.path), "read") for place in sorted(self.read_only))
         yield from (Seen(str(place.path), "write") for place in sorted(self.writable))
         yield from (Seen(str(path), "write", str(place.path)) for place, path in self.moved)
         if self.socket is not None:
             yield Seen(RUN_SOCKET, "write", str(self.socket))
-
-    # --- how bubblewrap is told
 
     def _namespaces(self) -> Iterator[str]:
         yield from ("bwrap", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
@@ -149,7 +144,6 @@ class Sandbox:
         yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(self.cwd or "/"))
 
     def _check(self) -> Iterator[str]:
-        """Compare what lies at each named path with what was meant."""
         named = [(place, place.path) for place in (*self.read_only, *self.writable)] + [*self.moved]
         wanted = [(place, path) for place, path in named if place.inode]
         if wanted:
@@ -213,9 +207,6 @@ def interpreter(program: Path, packages: Iterable[str]) -> list[Path]:
         if spec is not None and spec.origin is not None:
             found.append(Path(spec.origin).parent.parent)
     return [path.absolute() for path in found]
-
-
-# --- starting ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager

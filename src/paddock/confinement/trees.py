@@ -169,7 +169,6 @@ def remove(folder: int, name: str, tell: Callable[[str], None] = lambda _name: N
 
 
 def _empty(top: int, tell: Callable[[str], None]) -> None:
-    """Remove all that is in an open directory, level by level."""
     stuck: set[str] = set()
     removed = 0
     while names := [name for name in _dissolve(top, top) if name not in stuck]:

@@ -8,7 +8,6 @@ _NO_ZONES = frozenset({"", "localtime", "Factory"})
 
 
 def find_zone(name: str) -> ZoneInfo | None:
-    """Return the zone of this name; None when there is none."""
     try:
         return None if name in _NO_ZONES else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -21,5 +20,4 @@ def _names() -> frozenset[str]:
 
 
 def is_time_zone(name: str) -> bool:
-    """Tell whether a zone has exactly this name."""
     return name in _names()

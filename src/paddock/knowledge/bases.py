@@ -7,6 +7,7 @@ import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from hashlib import sha256
 from typing import Any, cast
 
@@ -51,32 +52,25 @@ FILTERS = ("document_ids", "documents", "media_types", "metadata")
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
+@dataclass(eq=False)
 class Bases:
     """The `Knowledge` port, and what administrators do with it."""
 
-    def __init__(
-        self,
-        store: KnowledgeStore,
-        ingest: Ingest,
-        *,
-        embed: Embed | None = None,
-        clock: Callable[[], float] = time.time,
-        originals: Originals | None = None,
-    ) -> None:
-        self._originals = originals
-        self._store = store
-        self._ingest = ingest
-        self._embed = embed
-        self._clock = clock
-        self._vectors = Vectors(store)
+    store: KnowledgeStore
+    ingest: Ingest
+    _: KW_ONLY
+    embed: Embed | None = None
+    clock: Callable[[], float] = time.time
+    originals: Originals | None = None
 
-    # --- what runs use
+    def __post_init__(self) -> None:
+        self._vectors = Vectors(self.store)
 
     async def bases(self, workspace: str) -> Sequence[KnowledgeBaseInfo]:
-        return [_info(row) for row in await self._store.bases(workspace)]
+        return [_info(row) for row in await self.store.bases(workspace)]
 
     async def files(self, workspace: str) -> Sequence[KnowledgeFile]:
-        return await self._store.files(workspace, limit=MAX_FILES)
+        return await self.store.files(workspace, limit=MAX_FILES)
 
     async def retrieve(
         self, payer: Payer, kb_id: str, query: str, *, top_k: int, filters: Mapping[str, Any]
@@ -86,25 +80,25 @@ class Bases:
         if not query.strip():
             raise _invalid("the query is empty: say what to look for")
         only = chunk_filter(filters)
-        base = await self._base(payer.workspace_id, kb_id)
+        base = await self.get(payer.workspace_id, kb_id)
         scored = await self._ranked(payer, base, query, top_k, only)
         numbers = [number for number, _ in scored]
-        found = {one.chunk_no: one for one in await self._store.chunks(payer.workspace_id, kb_id, numbers)}
+        found = {one.chunk_no: one for one in await self.store.chunks(payer.workspace_id, kb_id, numbers)}
         return [_passage(found[number], score) for number, score in scored if number in found][:top_k]
 
     async def _ranked(
         self, payer: Payer, base: BaseRow, query: str, top_k: int, only: ChunkFilter
     ) -> Sequence[tuple[int, float]]:
         place = (base.workspace_id, base.kb_id)
-        if not base.embedding_model or self._embed is None:
-            words = await self._store.find(*place, terms_of(query), limit=top_k, only=only)
+        if not base.embedding_model or self.embed is None:
+            words = await self.store.find(*place, terms_of(query), limit=top_k, only=only)
             return [(number, bounded(score)) for number, score in words]
         depth, wanted = (
             max(top_k, DEPTH),
-            self._embed(payer, base.embedding_model, [query], deadline_at=self._deadline()),
+            self.embed(payer, base.embedding_model, [query], deadline_at=self._deadline()),
         )
         words, near = await asyncio.gather(  # the words need not wait for the embedding model's answer
-            self._store.find(*place, terms_of(query), limit=depth, only=only),
+            self.store.find(*place, terms_of(query), limit=depth, only=only),
             self._near(place, wanted, depth, only),
             return_exceptions=True,
         )
@@ -113,7 +107,7 @@ class Bases:
         return fuse([number for number, _ in words], _or_nothing(near, base, words_found=bool(words)))
 
     def _deadline(self) -> float:
-        return self._clock() + EMBED_SECONDS
+        return self.clock() + EMBED_SECONDS
 
     async def _near(
         self, place: tuple[str, str], embedded: Awaitable[Sequence[Sequence[float]]], depth: int, only: ChunkFilter
@@ -122,7 +116,7 @@ class Bases:
         if only == EVERYTHING:
             return await self._vectors.nearest(place, wanted, depth)
         near = await self._vectors.nearest(place, wanted, FILTERED_DEPTH)
-        found = await self._store.chunks(*place, near)
+        found = await self.store.chunks(*place, near)
         counting = {one.chunk_no for one in found if only.passes(one.document, _metadata(one.document))}
         return [number for number in near if number in counting][:depth]
 
@@ -133,28 +127,24 @@ class Bases:
     ) -> BaseRow:
         if not _ID.fullmatch(kb_id):
             raise _invalid("a knowledge base's id has 1 to 64 of a-z, 0-9, - and _, and begins with a letter or digit")
-        row = BaseRow(workspace, kb_id, name or kb_id, description, model, self._clock())
-        await self._store.add_base(row, audit)
+        row = BaseRow(workspace, kb_id, name or kb_id, description, model, self.clock())
+        await self.store.add_base(row, audit)
         return row
 
-    async def get(self, workspace: str, kb_id: str) -> BaseRow:
-        return await self._base(workspace, kb_id)
-
     async def list(self, workspace: str) -> Sequence[BaseRow]:
-        return await self._store.bases(workspace)
+        return await self.store.bases(workspace)
 
     async def delete(self, workspace: str, kb_id: str, audit: AuditRow) -> None:
         hashes = await self._hashes(workspace, kb_id)
-        if not await self._store.drop_base(workspace, kb_id, audit):
+        if not await self.store.drop_base(workspace, kb_id, audit):
             raise _no_base(kb_id)
         await self._free(hashes)
 
     async def add(
         self, payer: Payer, kb_id: str, name: str, content: bytes, audit: AuditRow, metadata: Mapping[str, Any]
     ) -> JobRow:
-        """Accept a document: it is stored when this returns, and found when its job has completed."""
         _check_document(name, content, metadata)
-        await self._base(payer.workspace_id, kb_id)
+        await self.get(payer.workspace_id, kb_id)
         await self._check_room(payer.workspace_id)
         job = JobRow(
             job_id=str(uuid.uuid4()),
@@ -164,47 +154,46 @@ class Bases:
             name=name,
             content_hash=sha256(content).hexdigest(),
             size_bytes=len(content),
-            created_at=self._clock(),
+            created_at=self.clock(),
             metadata=msgspec.json.encode(metadata),
             user_id=payer.user_id,
         )
-        await self._store.add_job(job, content, audit)
-        self._ingest.wake()
+        await self.store.add_job(job, content, audit)
+        self.ingest.wake()
         return job
 
     async def job(self, workspace: str, kb_id: str, job_id: str) -> JobRow:
-        job = await self._store.job(workspace, kb_id, job_id)
+        job = await self.store.job(workspace, kb_id, job_id)
         if job is None:
             raise HostError(ErrorCode.NOT_FOUND, "there is no such job")
         return job
 
     async def on_their_way(self, workspace: str, kb_id: str) -> Sequence[JobRow]:
-        await self._base(workspace, kb_id)
-        waiting = await self._store.unfinished_jobs(limit=MAX_WAITING_JOBS, workspace=workspace)
+        await self.get(workspace, kb_id)
+        waiting = await self.store.unfinished_jobs(limit=MAX_WAITING_JOBS, workspace=workspace)
         return [job for job in waiting if job.kb_id == kb_id]
 
     async def _check_room(self, workspace: str) -> None:
-        mine = await self._store.unfinished_jobs(limit=MAX_WAITING_JOBS, workspace=workspace)
-        if len(mine) >= MAX_WAITING_JOBS or len(await self._store.unfinished_jobs(limit=MAX_JOBS)) >= MAX_JOBS:
+        mine = await self.store.unfinished_jobs(limit=MAX_WAITING_JOBS, workspace=workspace)
+        if len(mine) >= MAX_WAITING_JOBS or len(await self.store.unfinished_jobs(limit=MAX_JOBS)) >= MAX_JOBS:
             raise HostError(ErrorCode.RATE_LIMITED, "too many documents are waiting; try again shortly", retryable=True)
 
     async def documents(self, workspace: str, kb_id: str, *, after: str, limit: int) -> Sequence[DocumentRow]:
-        await self._base(workspace, kb_id)
-        return await self._store.documents(workspace, kb_id, after=after, limit=limit)
+        await self.get(workspace, kb_id)
+        return await self.store.documents(workspace, kb_id, after=after, limit=limit)
 
     async def delete_document(self, workspace: str, kb_id: str, document_id: str, audit: AuditRow) -> None:
-        await self._base(workspace, kb_id)
-        hashes = await self._originals.hashes(document_id) if self._originals is not None else ()
-        if not await self._store.drop_document(workspace, kb_id, document_id, audit):
+        await self.get(workspace, kb_id)
+        hashes = await self.originals.hashes(document_id) if self.originals is not None else ()
+        if not await self.store.drop_document(workspace, kb_id, document_id, audit):
             raise HostError(ErrorCode.NOT_FOUND, "there is no such document in this knowledge base")
         await self._free(hashes)
 
     async def _hashes(self, workspace: str, kb_id: str) -> Sequence[str]:
-        """The hashes of all documents of a base."""
         found: list[str] = []
         after = ""
-        while self._originals is not None:
-            page = await self._store.documents(workspace, kb_id, after=after, limit=1000)
+        while self.originals is not None:
+            page = await self.store.documents(workspace, kb_id, after=after, limit=1000)
             if not page:
                 break
             found += [document.content_hash for document in page]
@@ -212,11 +201,11 @@ class Bases:
         return found
 
     async def _free(self, hashes: Sequence[str]) -> None:
-        if self._originals is not None and hashes:
-            await self._originals.free(hashes)
+        if self.originals is not None and hashes:
+            await self.originals.free(hashes)
 
-    async def _base(self, workspace: str, kb_id: str) -> BaseRow:
-        base = await self._store.base(workspace, kb_id)
+    async def get(self, workspace: str, kb_id: str) -> BaseRow:
+        base = await self.store.base(workspace, kb_id)
         if base is None:
             raise _no_base(kb_id)
         return base
@@ -280,7 +269,6 @@ def _metadata(document: DocumentRow) -> dict[str, Any]:
 
 
 def _passage(found: FoundChunk, score: float) -> Passage:
-    """A passage with its place: which document, which page or heading, which characters."""
     chunk, document = found.chunk, found.document
     place: dict[str, Any] = {
         "document_id": document.document_id,

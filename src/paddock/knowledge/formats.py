@@ -38,7 +38,6 @@ def sections_of_word(content: bytes) -> Iterator[Section]:
 
 
 def _unpacked(content: bytes) -> tuple[bytes, Mapping[str, int]]:
-    """The main part, and which of its styles are headings of which level."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             document = _part(archive, "word/document.xml")
@@ -125,9 +124,6 @@ def sections_of(media_type: str, content: bytes) -> Iterator[Section]:
             yield Section(text, section.page, section.heading[:200])
 
 
-# --- plain text and Markdown --------------------------------------------------------------------------------------
-
-
 def _decoded(content: bytes, declared: str = "") -> str:
     for encoding in _encodings(content, declared):
         try:
@@ -171,8 +167,6 @@ def _markdown(content: bytes) -> Iterator[Section]:
         lines.append(line)
     yield Section("\n".join(lines), heading=trail(path))
 
-
-# --- HTML ---------------------------------------------------------------------------------------------------------
 
 _SILENT = frozenset({"script", "style", "template", "noscript", "svg", "title"})
 _charset = re.compile(rb"""<meta[^>]{1,200}charset\s*=\s*["']?([\w-]{1,40})""", re.IGNORECASE)
@@ -232,7 +226,6 @@ class _Page(HTMLParser):
 
 
 def _declared(content: bytes) -> str:
-    """The encoding a page says it is in."""
     found = _charset.search(content, 0, 1024)
     return found[1].decode() if found else ""
 
@@ -243,9 +236,6 @@ def _html(content: bytes) -> Iterator[Section]:
     page.close()
     page.end_section()
     yield from page.sections
-
-
-# --- PDF ----------------------------------------------------------------------------------------------------------
 
 
 def _pdf(content: bytes) -> Iterator[Section]:

@@ -8,6 +8,7 @@ interrupted goes on after the chunks it had stored. Nothing here answers a quest
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 import anyio.to_thread
@@ -67,29 +68,23 @@ class Embed(Protocol):
     ) -> Sequence[Sequence[float]]: ...
 
 
+@dataclass(eq=False)
 class Ingest:
-    def __init__(
-        self,
-        store: KnowledgeStore,
-        *,
-        embed: Embed | None = None,
-        clock: Callable[[], float] = time.time,
-        originals: Originals | None = None,
-        may_work: Callable[[], bool] = lambda: True,
-    ) -> None:
-        """`originals` keeps what documents were made of; without it only their passages are kept. `may_work`: whether
-        it is this host that works through the jobs, where several share them."""
-        self._originals = originals
-        self._store = store
-        self._embed = embed
-        self._clock = clock
+    store: KnowledgeStore
+    _: KW_ONLY
+    embed: Embed | None = None
+    clock: Callable[[], float] = time.time
+    originals: Originals | None = None
+    """Keeps what documents were made of; without it only their passages are kept."""
+    may_work: Callable[[], bool] = lambda: True
+    """Whether it is this host that works through the jobs, where several share them."""
+
+    def __post_init__(self) -> None:
         self._wake = asyncio.Event()
         self._last = ""
         """The workspace that had its turn last."""
-        self._may_work = may_work
 
     def wake(self) -> None:
-        """There may be a new job."""
         self._wake.set()
 
     async def run(self) -> None:
@@ -98,10 +93,10 @@ class Ingest:
         while True:
             self._wake.clear()
             try:
-                if not swept and self._may_work():
-                    await self._store.sweep()
+                if not swept and self.may_work():
+                    await self.store.sweep()
                     swept = True
-                while self._may_work() and (job := await self.next_job()):
+                while self.may_work() and (job := await self.next_job()):
                     await self.do(job)
             except StorageUnavailableError as error:
                 log.warning("ingest waits for the store", action="knowledge.ingest", reason=str(error))
@@ -111,10 +106,10 @@ class Ingest:
 
     async def next_job(self) -> JobRow | None:
         """The oldest job of the workspace whose turn it is: one with a thousand documents delays another by one."""
-        if not (waiting := await self._store.workspaces_with_jobs()):
+        if not (waiting := await self.store.workspaces_with_jobs()):
             return None
         self._last = next_after(waiting, self._last)
-        jobs = await self._store.unfinished_jobs(limit=1, workspace=self._last)
+        jobs = await self.store.unfinished_jobs(limit=1, workspace=self._last)
         return jobs[0] if jobs else await self.next_job()
 
     async def do(self, job: JobRow) -> JobRow:
@@ -128,47 +123,48 @@ class Ingest:
         except Exception:
             log.exception("a document could not be brought in", action="knowledge.ingest", job_id=job.job_id)
             ended = replace(job, status="failed", message="the host made a mistake; its log has it")
-        if not self._may_work():
+        if not self.may_work():
             return job  # it is another host's by now, which goes on with it
         try:
             ended = replace(ended, content_hash="")  # the document has it, and takes it along when it goes
-            await self._store.finish(ended)
+            await self.store.finish(ended)
         except HostError as gone:  # the base was deleted meanwhile, and the job with it; or another host ended it
             log.info("a job had ended already", action="knowledge.ingest", job_id=job.job_id, reason=gone.message)
-            if self._originals is not None and ended.status == "completed":
+            if self.originals is not None and ended.status == "completed":
                 await self._drop_without_document(job)
         return ended
 
     async def _bring_in(self, job: JobRow) -> JobRow:
-        known = await self._store.document_by_hash(job.workspace_id, job.kb_id, job.content_hash)
+        known = await self.store.document_by_hash(job.workspace_id, job.kb_id, job.content_hash)
         if known is not None and known.document_id != job.document_id:
-            await self._keep_original(job, known, await self._store.source(job.job_id))
+            await self._keep_original(job, known, await self.store.source(job.job_id))
             message = f"unchanged: {known.name} has the same content"
             return replace(job, status="completed", message=message, done=known.chunk_count, total=known.chunk_count)
-        base = await self._store.base(job.workspace_id, job.kb_id)
+        base = await self.store.base(job.workspace_id, job.kb_id)
         if base is None:
             raise HostError(ErrorCode.NOT_FOUND, f"there is no knowledge base {job.kb_id!r}")
-        source = await self._store.source(job.job_id)
+        source = await self.store.source(job.job_id)
         found = await extract(job.name, source)
         chunks = await anyio.to_thread.run_sync(chunks_of, found.sections)
         if not chunks:
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"{job.name[:120]} has no text (scanned pages need OCR first)")
         running = replace(job, status="running", total=len(chunks))
-        document = _document(job, found, self._clock())
-        stored = await self._store.begin(running, document)
+        document = _document(job, found, self.clock())
+        stored = await self.store.begin(running, document)
         await self._store_rest(replace(running, done=stored), chunks, base.embedding_model)
         await self._keep_original(job, document, source)
-        return replace(running, status="completed", done=len(chunks), message=_passages(len(chunks)))
+        told = "1 passage" if len(chunks) == 1 else f"{len(chunks)} passages"
+        return replace(running, status="completed", done=len(chunks), message=told)
 
     async def _keep_original(self, job: JobRow, document: DocumentRow, content: bytes) -> None:
-        if self._originals is not None:
-            await self._originals.keep(job, document, content)
+        if self.originals is not None:
+            await self.originals.keep(job, document, content)
 
     async def _drop_without_document(self, job: JobRow) -> None:
         """The original may have been kept after the base, and with it the document, was deleted."""
-        known = await self._store.document_by_hash(job.workspace_id, job.kb_id, job.content_hash)
-        if self._originals is not None and (known is None or known.document_id != job.document_id):
-            await self._originals.drop(job.document_id)
+        known = await self.store.document_by_hash(job.workspace_id, job.kb_id, job.content_hash)
+        if self.originals is not None and (known is None or known.document_id != job.document_id):
+            await self.originals.drop(job.document_id)
 
     async def _store_rest(self, job: JobRow, chunks: Sequence[Chunk], model: str) -> None:
         for at in range(job.done, len(chunks), PART):
@@ -176,20 +172,19 @@ class Ingest:
             vectors = await self._vectors(Payer(job.workspace_id, job.user_id), model, part)
             tokens = await anyio.to_thread.run_sync(_tokens, part)
             stored = [StoredChunk(*one) for one in zip(part, tokens, vectors, strict=True)]
-            await self._store.add_chunks(replace(job, done=at + len(part)), stored)
+            await self.store.add_chunks(replace(job, done=at + len(part)), stored)
 
     async def _vectors(self, payer: Payer, model: str, chunks: Sequence[Chunk]) -> Sequence[bytes]:
         if not model:
             return [b""] * len(chunks)
-        if self._embed is None:
+        if self.embed is None:
             text = f"the base wants the embedding model {model!r}, and this host has no models; configure it"
             raise HostError(ErrorCode.UNAVAILABLE, text)
         texts = [f"{chunk.heading}\n{chunk.text}" if chunk.heading else chunk.text for chunk in chunks]
-        return packed(await self._embed(payer, model, texts, deadline_at=self._clock() + EMBED_SECONDS), len(texts))
+        return packed(await self.embed(payer, model, texts, deadline_at=self.clock() + EMBED_SECONDS), len(texts))
 
 
 def _tokens(chunks: Sequence[Chunk]) -> list[str]:
-    """Return the search tokens of each chunk: its own, and those of its heading."""
     return [" ".join(tokens_of(f"{chunk.heading}\n{chunk.text}")) for chunk in chunks]
 
 
@@ -203,7 +198,3 @@ def _document(job: JobRow, found: Extracted, now: float) -> DocumentRow:
         created_at=now,
         metadata=job.metadata,
     )
-
-
-def _passages(count: int) -> str:
-    return "1 passage" if count == 1 else f"{count} passages"

@@ -52,12 +52,9 @@ class Vectors:
             kept = (version, await self._read(place, size))
             self._kept[place] = kept
         self._kept.move_to_end(place)
-        self._let_go()
-        return kept[1]
-
-    def _let_go(self) -> None:
         while self._kept and sum(_bytes(blocks) for _, blocks in self._kept.values()) > MAX_KEPT_BYTES:
             self._kept.popitem(last=False)
+        return kept[1]
 
     async def _read(self, place: Place, size: int) -> list[tuple[Any, Any]]:
         import numpy as np

@@ -8,7 +8,7 @@ import msgspec
 from paddock.models.remote import RemoteModel
 from paddock.models.wire import ServerSaidError, elements, file, picture, reason_of, thoughts_of
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelPiece, Usage
-from paddock.rules.agents.model_options import ANTHROPIC, taken
+from paddock.rules.agents.model_options import ANTHROPIC
 from paddock.rules.agents.specs import ModelSpec
 from paddock_sdk.protocol.messages import LLMTool, Message, ToolCall
 
@@ -85,9 +85,11 @@ _read_whole = msgspec.json.Decoder(_Whole).decode
 
 
 class AnthropicWire:
+    options = ANTHROPIC
+
     def request(self, call: ModelCall, spec: ModelSpec, *, stream: bool) -> Mapping[str, Any]:
-        options = taken(call.extra_args, ANTHROPIC, spec)
-        body: dict[str, Any] = {"max_tokens": spec.max_output_tokens or MAX_TOKENS, **spec.defaults, **options}
+        length = spec.max_output_tokens or MAX_TOKENS
+        body: dict[str, Any] = {"max_tokens": length, **spec.defaults, **call.extra_args}
         system = "\n\n".join(message.text for message in call.messages if message.role == "system" and message.text)
         if system:
             body["system"] = system

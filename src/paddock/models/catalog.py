@@ -13,17 +13,8 @@ import structlog
 
 from paddock.models.failures import TO_MEND
 from paddock.models.keys import MissingKeyError
-from paddock.ports.models import (
-    FREE,
-    Embedded,
-    Lost,
-    ModelAnswer,
-    ModelCall,
-    ModelInfo,
-    ModelPiece,
-    Ranking,
-    not_counted,
-)
+from paddock.ports.models import Embedded, Lost, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Ranking, not_counted
+from paddock.rules.agents.resources import FREE
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run.restart import pause_before
 from paddock.rules.values import replace
@@ -146,8 +137,6 @@ class ModelCatalog:
 
 
 class Attempts:
-    """Providers to ask for one model: itself, then its fallbacks."""
-
     def __init__(self, chain: Sequence[tuple[Provider, int]], *, clock: Callable[[], float]) -> None:
         """`chain` is each provider with the number of its retries."""
         self._chain = chain
@@ -189,9 +178,8 @@ class Attempts:
                 failure = failure or error
                 if not _worth_asking_another(error):
                     break
-                self._note(
-                    call, provider, error, "asking the next model" if self._more_after(provider) else "giving up"
-                )
+                more = provider is not self._chain[-1][0]
+                self._note(call, provider, error, "asking the next model" if more else "giving up")
         assert failure is not None
         raise failure
 
@@ -216,11 +204,7 @@ class Attempts:
             attempt += 1
 
     def _name(self, provider: Provider) -> str:
-        """Return the answering model's id if it is not the one that was asked, else empty."""
         return "" if provider is self._chain[0][0] else provider.info.model_id
-
-    def _more_after(self, provider: Provider) -> bool:
-        return provider is not self._chain[-1][0]
 
     def _note(self, call: ModelCall, provider: Provider, error: HostError, what: str) -> None:
         about = {"run_id": call.run_id, "model": provider.info.model_id, "reason": error.message}

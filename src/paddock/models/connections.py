@@ -74,7 +74,6 @@ class HttpAnswer:
 
     @property
     def over(self) -> bool:
-        """True if the whole answer has come and was read."""
         return self._content.at_eof()
 
     async def read(self, at_most: int) -> bytes:

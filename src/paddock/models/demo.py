@@ -7,17 +7,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import get_args
 
-from paddock.ports.models import (
-    FREE,
-    CalledTool,
-    Embedded,
-    ModelAnswer,
-    ModelCall,
-    ModelInfo,
-    ModelPiece,
-    Ranking,
-    Usage,
-)
+from paddock.ports.models import CalledTool, Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Ranking, Usage
+from paddock.rules.agents.resources import FREE
 from paddock.rules.errors import ErrorCode, HostError
 from paddock_sdk.protocol.host_calls import RerankEntry
 from paddock_sdk.protocol.manifest import ModelOperation

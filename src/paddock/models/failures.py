@@ -19,7 +19,6 @@ TO_MEND: Mapping[int, tuple[str, str]] = {
 
 
 def refused(model_id: str, status: int, words: str, *, retry_after: float | None = None) -> HostError:
-    """The provider answered with an error."""
     details = {"status": status} | ({"retry_after": retry_after} if retry_after is not None else {})
     words = " ".join(words.split())[:MAX_WORDS]
     said = f": {words}" if words else ""

@@ -107,7 +107,6 @@ def _ollama_models(environ: Mapping[str, str]) -> dict[str, ModelSpec]:
 
 
 def _ollama_names(host: str, port: int) -> list[str]:
-    """List the models of an Ollama on this machine; empty when there is none."""
     connection = http.client.HTTPConnection(host, port, timeout=PROBE_SECONDS)
     try:
         connection.request("GET", "/api/tags")

@@ -9,7 +9,7 @@ import msgspec
 from paddock.models.remote import RemoteModel
 from paddock.models.wire import RubbishError, ServerSaidError, elements, file, picture, reason_of
 from paddock.ports.models import CalledTool, Embedded, ModelAnswer, ModelCall, ModelPiece, Ranking, Usage
-from paddock.rules.agents.model_options import CHAT, taken
+from paddock.rules.agents.model_options import CHAT
 from paddock.rules.agents.specs import ModelSpec
 from paddock_sdk.protocol.host_calls import RerankEntry
 from paddock_sdk.protocol.messages import LLMTool, Message
@@ -63,8 +63,10 @@ _read = msgspec.json.Decoder(_Completion).decode
 
 
 class ChatWire:
+    options = CHAT
+
     def request(self, call: ModelCall, spec: ModelSpec, *, stream: bool) -> Mapping[str, Any]:
-        body: dict[str, Any] = {**spec.defaults, **taken(call.extra_args, CHAT, spec)}
+        body: dict[str, Any] = {**spec.defaults, **call.extra_args}
         if spec.max_output_tokens and not {"max_tokens", "max_completion_tokens"} & set(body):
             limit = (
                 "max_tokens" if spec.base_url else "max_completion_tokens"

@@ -8,7 +8,7 @@ import msgspec
 from paddock.models.openai import OpenAIChatModel
 from paddock.models.wire import ServerSaidError, elements, file, picture, reason_of, thoughts_of
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelPiece, Usage
-from paddock.rules.agents.model_options import RESPONSES, taken
+from paddock.rules.agents.model_options import RESPONSES
 from paddock.rules.agents.specs import ModelSpec
 from paddock_sdk.protocol.messages import LLMTool, Message
 
@@ -48,8 +48,10 @@ _BROKEN = frozenset({"response.failed", "error"})
 
 
 class ResponsesWire:
+    options = RESPONSES
+
     def request(self, call: ModelCall, spec: ModelSpec, *, stream: bool) -> Mapping[str, Any]:
-        body: dict[str, Any] = {"store": False, **spec.defaults, **taken(call.extra_args, RESPONSES, spec)}
+        body: dict[str, Any] = {"store": False, **spec.defaults, **call.extra_args}
         if spec.max_output_tokens:
             body.setdefault("max_output_tokens", spec.max_output_tokens)
         body |= {"model": spec.model, "input": [item for message in call.messages for item in _items(message)]}
@@ -180,7 +182,6 @@ def _items(message: Message) -> list[dict[str, Any]]:
 
 
 def _output(message: Message) -> str | list[dict[str, Any]]:
-    """Words as one text; pictures and files among them in their place."""
     if all(element.type == "text" for element in elements(message)):
         return message.text
     return [part for element in elements(message) if (part := _part(element, message.role))]

@@ -26,9 +26,11 @@ from paddock.models.wire import (
     in_words,
     reason_of,
 )
-from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices, Ranking
+from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Ranking
 from paddock.ports.places import Places
 from paddock.rules.access.limits import KEPT_FREE
+from paddock.rules.agents.model_options import taken
+from paddock.rules.agents.resources import Prices
 from paddock.rules.agents.specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
@@ -76,13 +78,9 @@ class RemoteModel(ABC):
         self._connecting = asyncio.Lock()
         self._slots = _slots_for(spec.max_concurrency)
 
-    # --- what a subclass knows
-
     @abstractmethod
     def _introduction(self, key: str | None) -> Mapping[str, str]:
         """The headers that say who asks."""
-
-    # --- what the catalog asks
 
     async def invoke(self, call: ModelCall) -> ModelAnswer:
         body = self.wire.request(self._seen(call), self.spec, stream=False)
@@ -137,16 +135,14 @@ class RemoteModel(ABC):
         await anyio.to_thread.run_sync(_load)
         await anyio.to_thread.run_sync(self.key.read)
 
-    # --- within
-
     def _seen(self, call: ModelCall) -> ModelCall:
         """The question as this model can take it. Raises INVALID_ARGUMENT."""
         if not self.spec.addresses:
             check_no_addresses(call.messages, self.info.model_id)
-        return replace(call, messages=in_words(call.messages)) if self.spec.images is False else call
+        messages = in_words(call.messages) if self.spec.images is False else call.messages
+        return replace(call, messages=messages, extra_args=taken(call.extra_args, self.wire.options, self.spec))
 
     async def _whole(self, path: str, body: Mapping[str, Any], call: ModelCall, read: Callable[[bytes], Read]) -> Read:
-        """The whole answer, read by `read`."""
         async with self._asked(path, body, call) as answer:
             try:
                 said = await answer.read(MAX_ANSWER_BYTES)
@@ -185,7 +181,6 @@ class RemoteModel(ABC):
         return min(self.spec.timeout_seconds, left + AFTER_THE_RUN_SECONDS)
 
     async def _connected(self) -> "Connections":
-        """The connections; made once, however many ask first."""
         async with self._connecting:
             if self._connections is None:
                 key = await anyio.to_thread.run_sync(self._key_now)
@@ -264,7 +259,6 @@ class _Translated:
         return self._lost(error)
 
     def _lost(self, error: Exception) -> HostError:
-        """The line went dead, or nobody knows what happened."""
         from paddock.models.connections import BrokenOffError, SilentError, UnreachableError
 
         match error:
@@ -316,7 +310,6 @@ async def _read_off(answer: "HttpAnswer") -> None:
 
 
 def _words(body: bytes) -> str:
-    """The provider's own sentence, out of whatever it wrapped it in."""
     try:
         said: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):

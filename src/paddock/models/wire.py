@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece
+from paddock.rules.agents.model_options import Judge
 from paddock.rules.agents.specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock_sdk.protocol.messages import ContentElement, Message
@@ -166,8 +167,11 @@ class Collector(Protocol):
 class Wire(Protocol):
     """One provider's API in values."""
 
+    options: Mapping[str, Judge]
+    """What a runner may set; a question with another option is refused before it comes here."""
+
     def request(self, call: ModelCall, spec: ModelSpec, *, stream: bool) -> Mapping[str, Any]:
-        """The body of the request."""
+        """The body of the request, with the options of the call as they are."""
         ...
 
     def collector(self) -> Collector: ...

@@ -68,8 +68,6 @@ class ScopeState(Value, frozen=True):
 
 
 class KeptRecords(Rows, Protocol):
-    """Reads of artifacts, storage areas and state."""
-
     async def artifact(self, artifact_id: str) -> ArtifactRow | None: ...
     async def artifacts_of(self, session_id: str, *, limit: int = 500) -> Sequence[ArtifactRow]:
         """Artifacts of a conversation, in order of id."""

@@ -9,8 +9,6 @@ from paddock.rules.rows.automation import AutomationRow, CalendarEventRow, Calen
 
 
 class AutomationRecords(Rows, Protocol):
-    """Jobs and their ticks."""
-
     async def automation(self, job_id: str) -> AutomationRow | None: ...
     async def automation_of_thread(self, thread_id: str) -> AutomationRow | None: ...
     async def automations(self, workspace_id: str, user_id: str, *, limit: int = 100) -> Sequence[AutomationRow]:

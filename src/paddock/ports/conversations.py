@@ -19,8 +19,6 @@ from paddock.rules.search.queries import FoundThreads, ThreadQuery, TranscriptQu
 
 
 class ConversationRecords(Rows, Protocol):
-    """Runs, items and events of a conversation."""
-
     async def session(self, session_id: str) -> SessionRow | None: ...
     async def inbox(self, session_id: str, key: str) -> InboxRow | None: ...
     async def run(self, run_id: str) -> RunRow | None: ...
@@ -69,8 +67,6 @@ class ConversationRecords(Rows, Protocol):
 
 
 class SessionRecords(Rows, Protocol):
-    """Conversations in lists, kept members, unfinished transactions."""
-
     async def session_summary(self, session_id: str) -> SessionSummary | None: ...
     async def sessions_of(
         self,

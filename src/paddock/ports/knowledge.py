@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
+from paddock.rules.agents.resources import KnowledgeBaseInfo
 from paddock.rules.people import Payer
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.search.passages import Chunk
@@ -10,13 +11,6 @@ from paddock.rules.search.tokens import Phrase
 from paddock.rules.values import Value
 
 JobStatus = Literal["queued", "running", "completed", "failed"]
-
-
-class KnowledgeBaseInfo(Value, frozen=True):
-    kb_id: str
-    name: str
-    kb_type: str = "lexical"
-    description: str = ""
 
 
 class Passage(Value, frozen=True):
@@ -48,9 +42,6 @@ class Knowledge(Protocol):
     ) -> Sequence[Passage]:
         """Best first. Raises HostError(NOT_FOUND) for a base that is not of the payer's workspace."""
         ...
-
-
-# --- what is stored -----------------------------------------------------------------------------------------------
 
 
 class BaseRow(Value, frozen=True):
@@ -102,9 +93,6 @@ class JobRow(Value, frozen=True):
     """Who brought it in, and uses the embedding model for it."""
 
 
-# --- what people do with it ----------------------------------------------------------------------------------------
-
-
 class KnowledgeBases(Knowledge, Protocol):
     """All of it: what runs ask, and what administrators do. Refusals are HostError with a sentence."""
 
@@ -129,9 +117,6 @@ class KnowledgeBases(Knowledge, Protocol):
     async def delete_document(self, workspace: str, kb_id: str, document_id: str, audit: AuditRow) -> None: ...
 
 
-# --- what a store keeps of it ---------------------------------------------------------------------------------------
-
-
 class StoredChunk(Value, frozen=True):
     """A chunk ready to be stored: its tokens for the index, and its vector when the base has an embedding model."""
 
@@ -141,8 +126,6 @@ class StoredChunk(Value, frozen=True):
 
 
 class FoundChunk(Value, frozen=True):
-    """A chunk and the document it is of."""
-
     chunk_no: int
     chunk: Chunk
     document: DocumentRow

@@ -6,36 +6,10 @@ What comes back is made of plain values, not of wire models: a streamed answer h
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from paddock.rules.agents.resources import ModelInfo
 from paddock.rules.values import Value, nothing
 from paddock_sdk.protocol.host_calls import RerankEntry
 from paddock_sdk.protocol.messages import LLMTool, Message
-
-
-class Prices(Value, frozen=True):
-    """Prices of a million tokens, in the operator's currency."""
-
-    prompt: float
-    completion: float
-
-
-FREE = Prices(0.0, 0.0)
-
-
-class ModelInfo(Value, frozen=True):
-    """One model that can be granted."""
-
-    model_id: str
-    model_type: str
-    """llm, embedding or rerank"""
-    provider: str
-    operations: frozenset[str]
-    """Of invoke, stream, rerank."""
-    context_window: int | None = None
-    description: str = ""
-    prices: Prices | None = None
-    images: bool | None = None
-    """Whether it can look at pictures, where somebody said so."""
-
 
 Lost = Callable[[Sequence[str]], None]
 """Hears of a question that went out and was not answered to its end: it costs as well. With the texts of the answer

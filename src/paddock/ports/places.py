@@ -73,7 +73,6 @@ class Places:
         self._tell_if_empty()
 
     async def emptied(self) -> None:
-        """Wait until nobody is at work or in line."""
         if self.at_work or self.in_line:
             told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._emptied.append(told)
@@ -88,7 +87,6 @@ class Places:
         self.at_work += 1
 
     def _let_in(self) -> None:
-        """Give free places away, to the workspaces in turn."""
         for workspace in list(self._lines):
             if self.at_work >= self.at_once:
                 return

@@ -21,8 +21,6 @@ from paddock.rules.values import Value
 
 
 class PeopleRecords(Rows, Protocol):
-    """Profiles of people, their feedback on answers, and the names of their conversations."""
-
     async def user(self, workspace_id: str, user_id: str) -> UserRow | None: ...
     async def feedback(self, session_id: str, item_ids: Sequence[str]) -> Mapping[str, FeedbackRow]:
         """Feedback on these items, by item."""
@@ -64,7 +62,11 @@ class CallRecords(Rows, Protocol):
         ...
 
     async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
-        """The model calls of a run, in the order they ended."""
+        """The model calls of a run, in the order they came on record."""
+        ...
+
+    async def unanswered_model_calls(self, *, over_since: float, limit: int = 1000) -> Sequence[ModelUsageRow]:
+        """Calls of models that are in doubt the same way."""
         ...
 
     async def spent(
@@ -75,12 +77,12 @@ class CallRecords(Rows, Protocol):
         user_id: str | None = None,
         since: float = 0,
     ) -> Spent:
-        """The sum over all model calls that fit and began at `since` or later. It reads each of them."""
+        """The sum over all model calls that fit, have ended and began at `since` or later. It reads each of them."""
         ...
 
     async def spent_on(self, day: float, workspace_id: str, user_id: str | None = None) -> tuple[int, float]:
-        """Tokens and cost of the model calls that began on a day, which is told by its midnight UTC and is one of the
-        last two. However many there were, it reads a row for each user."""
+        """Tokens and cost of the model calls that have ended and began on a day, which is told by its midnight UTC and
+        is one of the last two. However many there were, it reads a row for each user."""
         ...
 
     async def placed_calls(
@@ -116,7 +118,8 @@ class OverviewRecords(Protocol):
     async def usage_lines(
         self, workspace_id: str, user_id: str | None, *, since: float, every: int
     ) -> Sequence[UsageLine]:
-        """Model calls since then, added up by span of `every` seconds, agent and model, the oldest span first."""
+        """Model calls since then that have ended, added up by span of `every` seconds, agent and model, the oldest span
+        first."""
         ...
 
     async def spenders(self, workspace_id: str, *, since: float, limit: int) -> Sequence[Spender]:
@@ -146,8 +149,6 @@ OldRows = Literal[
 
 
 class KeepingRecords(Rows, Protocol):
-    """Finds and deletes what is old or was deleted."""
-
     async def trimmed(self, session_id: str) -> Head:
         """The last fact that was trimmed from the beginning of a log; number 0 when none was."""
         ...

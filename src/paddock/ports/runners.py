@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from paddock.rules.access.permissions import Grant
-from paddock.rules.errors import HostError
+from paddock.rules.errors import EndCode, HostError
 from paddock.rules.run.results import Result
 from paddock.rules.values import Value
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -19,7 +19,7 @@ class RunListener(Protocol):
         """One result of this very run, its sequence already checked. `size` is its bytes on the wire."""
         ...
 
-    def lost(self, code: str, message: str) -> None:
+    def lost(self, code: EndCode, message: str) -> None:
         """The run can say nothing more: refused, crashed, broken frames, disconnected."""
         ...
 
@@ -196,8 +196,6 @@ class Observer(Protocol):
 
 
 class Unobserved:
-    """Nobody watches."""
-
     def run_started(self, grant: Grant, at: float) -> None: ...
     def run_ended(self, run_id: str, status: str, at: float) -> None: ...
     def step(self, run_id: str, name: str, at: float, *, begins: bool) -> None: ...

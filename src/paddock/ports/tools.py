@@ -3,20 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from paddock.rules.agents.resources import ToolInfo
 from paddock.rules.values import Value
-
-
-class ToolInfo(Value, frozen=True):
-    """One tool that can be granted. `parameters` is a JSON schema."""
-
-    name: str
-    tool_type: str
-    """function, mcp or builtin"""
-    description: str
-    parameters: Mapping[str, Any]
-    source: str = ""
-    """Where it comes from: a module, an MCP server's name."""
-    read_only: bool = False
 
 
 class ToolUse(Value, frozen=True):
@@ -53,8 +41,6 @@ class ToolAnswer(Value, frozen=True):
 
 
 class Tools(Protocol):
-    """Tools of this host: all of them, or those of one source."""
-
     def list(self, workspace: str) -> Sequence[ToolInfo]: ...
     def find(self, workspace: str, name: str) -> ToolInfo | None: ...
     async def call(self, use: ToolUse) -> ToolAnswer:

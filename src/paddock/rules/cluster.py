@@ -13,6 +13,7 @@ import hmac
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
+from paddock.rules.errors import RunCode
 from paddock.rules.values import Value
 
 LEASE_SECONDS = 10.0
@@ -21,15 +22,20 @@ SURE_SECONDS = LEASE_SECONDS - 1.0
 """A host counts on its own lease a moment less than others grant it."""
 AWAY_SECONDS = LEASE_SECONDS - BEAT_SECONDS - 1.0
 """A host whose own beats lie further apart was away itself, or the database was: others may have been just as long."""
-LOST = "host_lost"
-SHUT_DOWN = "host_shutdown"
-RESTARTED = "host_restarted"
-WHY = {
+LOST: RunCode = "host_lost"
+SHUT_DOWN: RunCode = "host_shutdown"
+RESTARTED: RunCode = "host_restarted"
+WHY: dict[RunCode, str] = {
     LOST: "the host of this run was lost while it was in progress",
     SHUT_DOWN: "the host of this run was stopped while it was in progress",
     RESTARTED: "the host restarted while this run was in progress",
 }
 """What a run's end says, by why its host is gone."""
+
+
+def why_gone(left: str) -> tuple[RunCode, str]:
+    """Return the code and the sentence for a run whose host is gone."""
+    return (left, WHY[left]) if left in WHY else (LOST, WHY[LOST])
 
 
 class KnownHost(Value, frozen=True):
@@ -52,7 +58,6 @@ def lapsed(peers: Iterable[KnownHost], me: int, *, watched_seconds: float) -> Se
 
 
 def others(peers: Iterable[KnownHost], me: int) -> Sequence[KnownHost]:
-    """Hosts that serve beside this one."""
     return [peer for peer in peers if peer.gone is None and peer.boot != me]
 
 
@@ -82,9 +87,6 @@ def is_sure(silent_seconds: float) -> bool:
     return silent_seconds < SURE_SECONDS
 
 
-# --- the shared secret ------------------------------------------------------------------------------------------------
-
-
 MARK_DIGITS = 12
 
 
@@ -95,11 +97,9 @@ class ClusterSecret(Value, frozen=True):
     source: str
 
     def key(self, purpose: str) -> bytes:
-        """Return the key that is used for a purpose from now on."""
         return derived(self.parts[0], purpose)
 
     def keys(self, purpose: str) -> Sequence[bytes]:
-        """Return the keys for a purpose, the newest first."""
         return [derived(part, purpose) for part in self.parts]
 
     @property

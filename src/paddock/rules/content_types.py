@@ -43,7 +43,6 @@ _JSON = re.compile(r'\s*(\{\s*("|\})|\[\s*("|\{|\[|\]|-?\d|true|false|null))')
 
 
 def content_type(head: bytes, claimed: str | None = None) -> str:
-    """The MIME type of bytes that begin with `head`."""
     text = _as_text(head[:HEAD_BYTES], whole=len(head) < HEAD_BYTES)
     if text is None:
         return _of_binary(head[:HEAD_BYTES], claimed or "")
@@ -68,7 +67,6 @@ def _of_markup(text: str) -> str | None:
 
 
 def _first_element(text: str, at: int) -> int:
-    """Return the position behind comments, a declaration and the document type of SVG."""
     while passed := next((end for opening, end in _PROLOGUE if opening.match(text, at)), None):
         closed = text.find(passed, at + len("<!--"))
         if closed < 0:
@@ -113,7 +111,6 @@ def _of_zip(head: bytes, claimed: str) -> str:
 
 
 def _zip_entries(head: bytes) -> Iterator[tuple[bytes, int]]:
-    """The names of the first entries, and where the bytes of each begin."""
     at = head.find(_ZIP_ENTRY)
     while at >= 0 and at + 30 <= len(head):
         name, extra = (int.from_bytes(head[at + field : at + field + 2], "little") for field in (26, 28))
@@ -122,7 +119,6 @@ def _zip_entries(head: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def _inflated(data: bytes) -> bytes:
-    """Return as much as can be decompressed."""
     try:
         return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, 8 * HEAD_BYTES)
     except zlib.error:

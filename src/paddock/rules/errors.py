@@ -3,7 +3,7 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any
+from typing import Any, NewType
 
 from paddock_sdk.protocol import errors as wire
 
@@ -23,6 +23,14 @@ class ErrorCode(StrEnum):
     SESSION_CLOSED = "session_closed"
     UNAVAILABLE = "unavailable"
     CURSOR_EXPIRED = "cursor_expired"
+
+
+RunCode = wire.RunCode
+"""Every code that a run can end with by the host's word. Where a run ends nothing else passes the type checker."""
+RUN_CODES = wire.HOST_FAILURE_CODES
+RunnersOwn = NewType("RunnersOwn", str)
+"""A code that a runner made up for itself."""
+EndCode = RunCode | RunnersOwn
 
 
 class HostError(Exception):
@@ -66,6 +74,10 @@ def cannot_be_stored(why: Exception) -> HostError:
     """A value that the database does not take. Its words may quote the row, and rows of others."""
     text = "this cannot be stored"
     return HostError(ErrorCode.INVALID_ARGUMENT, text, for_operators=f"{text}: {type(why).__name__}")
+
+
+def invalid(sentence: str) -> HostError:
+    return HostError(ErrorCode.INVALID_ARGUMENT, sentence)
 
 
 def outcome_unknown(what: str, code: ErrorCode = ErrorCode.RUNTIME_ERROR) -> HostError:

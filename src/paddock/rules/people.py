@@ -34,12 +34,10 @@ def cost_of(
 
 
 def about_tokens_in(*texts: str) -> int:
-    """Estimate the tokens of texts that no provider counted."""
     return -(-sum(len(text.encode(errors="replace")) for text in texts) // BYTES_PER_TOKEN)
 
 
 def about_tokens_of(messages: Sequence[Message], tools: Sequence[LLMTool]) -> int:
-    """Estimate the tokens of a question to a model."""
     words = about_tokens_in(
         *(message.text for message in messages),
         *(call.function.arguments for message in messages for call in message.tool_calls or ()),
@@ -65,7 +63,6 @@ class Budget(Value, frozen=True):
 
     @property
     def counts(self) -> bool:
-        """True if usage must be added up for this budget."""
         return self.tokens_per_day is not None or self.cost_per_day is not None
 
     def for_call(self, *, free: bool, at_once: bool) -> "Budget":
@@ -97,9 +94,6 @@ def over_budget(who: str, budget: Budget, *, tokens: int, cost: float, at_once: 
     if budget.cost_per_day is not None and cost >= budget.cost_per_day:
         return Exceeded(f"{who} has spent {cost:.4g} of {budget.cost_per_day:g} for today (UTC)", resets_at)
     return None
-
-
-# --- a whole workspace ------------------------------------------------------------------------------------------------
 
 
 MAX_LISTED = 200
@@ -137,8 +131,6 @@ class AuditQuery(Value, frozen=True):
 
 
 class AuditEntry(Value, frozen=True):
-    """A decision and its number in the trail."""
-
     number: int
     row: AuditRow
 
@@ -159,8 +151,6 @@ class UsageLine(Value, frozen=True):
 
 
 class Spender(Value, frozen=True):
-    """The model calls of one person."""
-
     user_id: str
     calls: int
     total_tokens: int
@@ -169,8 +159,6 @@ class Spender(Value, frozen=True):
 
 
 class Lap(Value, frozen=True):
-    """One run's times."""
-
     created_at: float
     started_at: float | None
     ended_at: float | None

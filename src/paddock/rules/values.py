@@ -1,9 +1,12 @@
 """Base class of values: a frozen record that compares by its fields. A msgspec struct, because a frozen dataclass
 costs twenty times as much to make and a short run makes some sixty of them."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import msgspec
+
+T = TypeVar("T")
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
@@ -14,9 +17,16 @@ replace = msgspec.structs.replace
 """A copy with some fields changed."""
 
 
-def no_items() -> dict[str, Any]:
-    """The default of a mapping nobody filled."""
-    return {}
+nothing: Any = msgspec.field(default_factory=cast("Callable[[], Any]", dict))  # dict[str, Any] would be slower
+"""The default of a mapping nobody filled."""
 
 
-nothing: Any = msgspec.field(default_factory=no_items)
+def refusing(problem: str, fits: Callable[[T], object]) -> Callable[[T], T]:
+    """A check that gives the value back, or raises with the problem."""
+
+    def check(value: T) -> T:
+        if not fits(value):
+            raise ValueError(problem)
+        return value
+
+    return check

@@ -14,11 +14,11 @@ import structlog
 
 from paddock.ports import Caller, RunnerStatus
 from paddock.rules.access.signatures import HOST, Credential
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import EndCode, ErrorCode, HostError
 from paddock.runners.installed.manifests import check_manifests, lower, read_permissions
 from paddock.runners.processes.shared import ProcessServices
 from paddock.runners.wire.connection import LineTransport, RunnerConnection, RunnerPeer
-from paddock.runners.wire.errors import HandshakeError, PeerRefusedError
+from paddock.runners.wire.errors import PeerError
 from paddock_sdk.protocol.ids import PluginId, RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 
@@ -75,7 +75,8 @@ class AttachTokens:
         by: Credential = HOST,
     ) -> None:
         """Let the token of this hash in, once. Raises HostError as `mint` does."""
-        self._drop_expired()
+        now = self._clock()
+        self._tickets = {key: ticket for key, ticket in self._tickets.items() if ticket.expires_at > now}
         theirs = sum(ticket.workspace == workspace for ticket in self._tickets.values())
         if theirs >= MAX_TOKENS_OF_ONE or len(self._tickets) >= MAX_TOKENS:
             raise HostError(
@@ -88,7 +89,7 @@ class AttachTokens:
             ceiling = None if permissions is None else read_permissions(permissions)
         except ValueError as problem:
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(problem)) from None
-        self._tickets[digest] = Ticket(workspace, plugin, self._clock() + TOKEN_SECONDS, by, ceiling)
+        self._tickets[digest] = Ticket(workspace, plugin, now + TOKEN_SECONDS, by, ceiling)
 
     def digest_of(self, token: str) -> bytes:
         return sha256(token.encode("utf-8", "replace")).digest()
@@ -99,10 +100,6 @@ class AttachTokens:
         if ticket is None or ticket.expires_at <= self._clock():
             raise HostError(ErrorCode.UNAUTHENTICATED, "this attach token is not valid (any more); ask for a new one")
         return ticket
-
-    def _drop_expired(self) -> None:
-        now = self._clock()
-        self._tickets = {key: ticket for key, ticket in self._tickets.items() if ticket.expires_at > now}
 
 
 class AttachedRunner:
@@ -147,7 +144,7 @@ class AttachedRunner:
     def feed_line(self, line: bytes) -> None:
         self.connection.feed_line(line)
 
-    def end(self, code: str = "runner.crashed", message: str = "the attached runner disconnected") -> None:
+    def end(self, code: EndCode = "runner.crashed", message: str = "the attached runner disconnected") -> None:
         """The other side is gone, or we are: its runs end with it."""
         self._let_go(code, message)
 
@@ -173,7 +170,7 @@ class AttachedRunner:
         )
         self._let_go("runner.refused", why, why=why, refused=True)
 
-    def _let_go(self, code: str, message: str, *, why: str = "", refused: bool = False) -> None:
+    def _let_go(self, code: EndCode, message: str, *, why: str = "", refused: bool = False) -> None:
         self._on_gone(self)
         self.connection.end(code, message)
         self._transport.close(why, refused=refused)
@@ -189,7 +186,7 @@ class AttachedRunner:
         except TimeoutError:
             self._refuse(f"it did not introduce itself within {self._services.times.start_seconds:g} seconds")
             return
-        except (HandshakeError, PeerRefusedError) as problem:
+        except PeerError as problem:
             if not self.connection.closed:
                 self._refuse(str(problem))
             return
@@ -256,11 +253,10 @@ class AttachedRunners:
         return runner
 
     def tell_peers(self) -> None:
-        """Other hosts came or went."""
         for runner in list(self._connected):
             runner.tell_peers()
 
-    def show_out(self, code: str, message: str) -> None:
+    def show_out(self, code: EndCode, message: str) -> None:
         for runner in list(self._connected):
             runner.end(code, message)
 
@@ -274,7 +270,6 @@ class AttachedRunners:
         return (runner for runner in serving if workspace in (None, runner.ticket.workspace))
 
     def names(self, workspace: str) -> Mapping[str, str]:
-        """Short names of the runners that are attached for a workspace."""
         return {_short_name(runner_id): runner_id for runner in self.of(workspace) for runner_id in runner.manifests}
 
     def statuses(self, workspace: str | None) -> list[RunnerStatus]:

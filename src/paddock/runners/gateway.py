@@ -18,7 +18,7 @@ from paddock.runners.installed.plugins import Level
 from paddock.runners.processes.failures import LOGGED
 from paddock.runners.processes.isolation import Confinement, active_level
 from paddock.runners.processes.leftovers import Leftovers
-from paddock.runners.processes.shared import ProcessServices, ProcessTimes, RunnerGate
+from paddock.runners.processes.shared import ProcessServices, ProcessTimes, RunnerGate, RunOrder
 from paddock.runners.processes.supervisor import REPLACED, Supervisor
 from paddock.runners.processes.supervisors import Supervisors
 from paddock.runners.wire.errors import StartError
@@ -58,9 +58,7 @@ class Gateway:
         self.attach_tokens = AttachTokens()
         self._isolation: Level = confinement.isolation
         self._leftovers = Leftovers(confinement.mark)
-        self._services = ProcessServices(
-            gate, confinement, times, host_version, leftovers=self._leftovers, plan=confinement.planner()
-        )
+        self._services = ProcessServices(gate, confinement, times, host_version, leftovers=self._leftovers)
         self._supervisors = Supervisors(catalog, self._services, patience=times.retire_seconds)
         self.attached = AttachedRunners(self._services, elsewhere=elsewhere, on_change=self._name_attached)
         self._without_attached = _installed_names(self._supervisors)
@@ -135,7 +133,7 @@ class Gateway:
             return None
         if self._names and workspace_of(context) in self._names:  # a runner attached for it may be the one to ask
             return None
-        return supervisor.start_at_once(manifest, run_id, context, listener, placement)
+        return supervisor.start_at_once(RunOrder(manifest, run_id, context, listener, placement))
 
     async def start_run(
         self,
@@ -150,10 +148,11 @@ class Gateway:
             manifest, place = await self._find(runner_id, workspace_of(context))
             if not _takes(manifest, placement):
                 raise StartError(REPLACED, "the runner became another one while the run was started; try again")
+            order = RunOrder(manifest, run_id, context, listener, placement)
             if isinstance(place, Supervisor):
-                return await place.start_run(manifest, run_id, context, listener, placement)
-            secrets = placement.secrets
-            return await place.connection.start_run(manifest.id, manifest.name, run_id, context, listener, secrets)
+                return await place.start_run(order)
+            await place.connection.drained()
+            return place.connection.begin_run(*order.for_wire)
         except StartError as problem:
             listener.lost(problem.code, problem.message)
             return NoRun()

@@ -1,14 +1,13 @@
 """Plugins that change while the host runs: those installed on this machine, and those all hosts on one store share."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import structlog
 
 from paddock.ports.definitions import PluginRecords
+from paddock.ports.waiting import on_own_thread, rung_within
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow
 from paddock.runners.gateway import Gateway
@@ -25,7 +24,6 @@ Clock = Callable[[], float]
 
 
 def _record(action: str, note: Note, clock: Clock, plugin: str, result: str, what: str) -> None:
-    """Log what became of a plugin, and write it to the audit trail."""
     tell = log.info if result == "allowed" else log.warning
     tell("a plugin changed", action=action, plugin=plugin, what=what)
     note(AuditRow(clock(), "", "host", action, plugin, "", result, what[:500]))
@@ -107,33 +105,27 @@ class SharedPlugins:
         self._bell.set()
 
     async def run(self) -> None:
-        """Follow for as long as the house stands."""
         while True:
-            self._bell.clear()
             try:
                 await self.follow()
             except (StorageUnavailableError, HostError, PackageError, OSError) as error:
                 log.warning("shared plugins could not be read", action="plugins.shared", reason=str(error))
-            try:
-                async with asyncio.timeout(AGAIN_SECONDS):
-                    await self._bell.wait()
-            except TimeoutError:
-                pass
+            await rung_within(self._bell, AGAIN_SECONDS)
 
     async def follow(self) -> None:
         """Make what is installed here what all hosts have."""
         wanted = await self._records.shared_plugins()
-        here = {one.plugin: one for one in await _apart(self._plugins.list)}
+        here = {one.plugin: one for one in await on_own_thread("plugins", self._plugins.list)}
         for plugin, sha256 in wanted.items():
             await self._bring(plugin, sha256, here.get(plugin))
         for plugin in (one.plugin for one in here.values() if one.shared and one.plugin not in wanted):
-            await _apart(self._plugins.remove, plugin)
+            await on_own_thread("plugins", self._plugins.remove, plugin)
             self._record(plugin, "allowed", "taken out: it was removed for all hosts")
 
     async def _bring(self, plugin: str, sha256: str, present: Installed | None) -> None:
         if present is not None and present.sha256 == sha256:
             if not present.shared:
-                await _apart(self._plugins.mark_shared, plugin)
+                await on_own_thread("plugins", self._plugins.mark_shared, plugin)
             return
         try:
             await self._put(plugin, sha256)
@@ -151,30 +143,4 @@ class SharedPlugins:
         package = await asyncio.to_thread(unpack, row.body, sha256)
         if package.about.id != plugin:
             raise PackageError(f"It says it is {package.about.id}.")
-        await _apart(self._plugins.install, package, replace=True, shared=True)
-
-
-async def _apart(work: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """In a thread that a host which stops does not wait for: making an environment may take minutes."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-
-    def settle(result: Any, error: Exception | None) -> None:
-        if done.cancelled():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)
-
-    def run(given: Mapping[str, Any]) -> None:
-        result, error = None, None
-        try:
-            result = work(*arguments, **given)
-        except Exception as problem:  # noqa: BLE001 - whoever waits for it hears it
-            error = problem
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, error)
-
-    threading.Thread(target=run, args=(named,), daemon=True, name="plugins").start()
-    return await done
+        await on_own_thread("plugins", self._plugins.install, package, replace=True, shared=True)

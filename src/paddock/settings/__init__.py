@@ -4,18 +4,12 @@ Strongest first: the command line, `PADDOCK_*` in the environment, a TOML file, 
 sentence that says which setting, which value, where it came from and what is allowed.
 """
 
-from paddock.settings.kinds import EMBEDDED
-from paddock.settings.loading import CONFIG_NAME, NOT_SETTINGS, PREFIX, SettingsError, load, unknown_variables
-from paddock.settings.shape import Settings, allowed_values
-
-__all__ = [
-    "CONFIG_NAME",
-    "EMBEDDED",
-    "NOT_SETTINGS",
-    "PREFIX",
-    "Settings",
-    "SettingsError",
-    "allowed_values",
-    "load",
-    "unknown_variables",
-]
+from paddock.settings.kinds import EMBEDDED as EMBEDDED
+from paddock.settings.loading import CONFIG_NAME as CONFIG_NAME
+from paddock.settings.loading import NOT_SETTINGS as NOT_SETTINGS
+from paddock.settings.loading import PREFIX as PREFIX
+from paddock.settings.loading import SettingsError as SettingsError
+from paddock.settings.loading import load as load
+from paddock.settings.loading import unknown_variables as unknown_variables
+from paddock.settings.shape import Settings as Settings
+from paddock.settings.shape import allowed_values as allowed_values

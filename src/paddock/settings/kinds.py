@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator
 
 from paddock.rules.agents.addresses import is_postgres
+from paddock.rules.values import refusing
 
 EMBEDDED = "embedded"
 BUS_ADDRESS = re.compile(r"(nats|tls)://\S+")
@@ -18,35 +19,24 @@ def absolute(path: Path) -> Path:
     return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - resolve() would follow links the person chose
 
 
-def existing_file(path: Path) -> Path:
-    if not path.is_file():
-        raise ValueError("no such file")
-    return path
+existing_file = refusing("no such file", Path.is_file)
+existing_directory = refusing("no such directory", Path.is_dir)
+variable_name = refusing("not a variable name", re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch)
+operator_name = refusing("names nobody", re.compile(r"key:[^\s@]+|(?!key:)[^\s]+@[^\s@]+").fullmatch)
+"""`key:ID` or `user@workspace`."""
 
 
-def existing_directory(path: Path) -> Path:
-    if not path.is_dir():
-        raise ValueError("no such directory")
-    return path
+def _is_artifacts_address(text: str) -> bool:
+    return text == EMBEDDED or re.match(r"s3://[^/?\s]+", text) is not None
+
+
+artifacts_address = refusing("no place for files", _is_artifacts_address)
 
 
 def not_empty(text: str) -> str:
     if not text.strip():
         raise ValueError("empty")
     return text.strip()
-
-
-def variable_name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
-        raise ValueError("not a variable name")
-    return text
-
-
-def operator_name(text: str) -> str:
-    """`key:ID` or `user@workspace`."""
-    if not re.fullmatch(r"key:[^\s@]+|(?!key:)[^\s]+@[^\s@]+", text):
-        raise ValueError("names nobody")
-    return text
 
 
 def page(text: str) -> str:
@@ -65,12 +55,6 @@ def bus_address(text: str) -> str:
     servers = [part.strip() for part in text.split(",")]
     if text != EMBEDDED and not all(BUS_ADDRESS.fullmatch(server) for server in servers):
         raise ValueError("no bus")
-    return text
-
-
-def artifacts_address(text: str) -> str:
-    if text != EMBEDDED and not re.match(r"s3://[^/?\s]+", text):
-        raise ValueError("no place for files")
     return text
 
 

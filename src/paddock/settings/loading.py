@@ -105,7 +105,6 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Origin]:
 
 
 def _from_data_directory(stronger: Mapping[str, _Origin]) -> dict[str, _Origin]:
-    """The settings file that lies in the data directory, if there is one."""
     data = stronger["data"].value if "data" in stronger else Settings.model_fields["data"].default
     path = absolute(Path(str(data))) / CONFIG_NAME
     table = _from_file(path) if path.is_file() else {}

@@ -331,7 +331,6 @@ class Settings(BaseModel):
 
     @property
     def takes_tokens(self) -> bool:
-        """True when callers may show a token instead of a key."""
         return self.jwt_secret_file is not None or self.issuer_keys is not None
 
     @property
@@ -343,7 +342,6 @@ class Settings(BaseModel):
 
     @property
     def signing_file(self) -> Path:
-        """Return the file with the keys that sign addresses."""
         return self.signing_keys or self.data / SIGNING_KEYS
 
     @property
@@ -353,30 +351,24 @@ class Settings(BaseModel):
 
     @property
     def shown_store(self) -> str:
-        """Return the store's address without its password."""
         return without_secrets(self.store)
 
     @property
     def shown_artifacts(self) -> str:
-        """Return the bucket's address without its secret."""
         return without_secrets(self.artifacts)
 
     def of_whom(self, error: StorageUnavailableError) -> str:
-        """Return the setting that named what cannot be used."""
         files = isinstance(error, FilesUnavailableError)
         return f"artifacts = {self.shown_artifacts}" if files else f"store = {self.shown_store}"
 
     @property
     def shown_bus(self) -> str:
-        """Return the bus's address without its password."""
         return without_secrets(self.bus)
 
     @property
     def on_loopback(self) -> bool:
-        """True when only this machine can reach the address we listen on."""
         return is_loopback(self.host)
 
 
 def allowed_values(name: str) -> str:
-    """Return in words what may be written for a setting."""
     return str(cast("dict[str, str]", Settings.model_fields[name].json_schema_extra)["allowed"])

@@ -28,7 +28,6 @@ def hosts_in(store: Store) -> Hosts | None:
 
 
 def knowledge_in(store: Store) -> KnowledgeStore:
-    """Knowledge as that store keeps it, in the same database."""
     from paddock.storage.tables.knowledge import HasWords, KnowledgeTables
 
     if not isinstance(store, HasWords):

@@ -13,7 +13,7 @@ from typing import Any
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.rows import PluginRow
 from paddock.rules.search.tokens import tokens_of
-from paddock.storage.postgres.connection import AWAY, Connection, connect, escaped_column, unavailable, unescaped
+from paddock.storage.postgres.connection import Connection, connected, escaped_column, unescaped
 from paddock.storage.postgres.hosts import refuse_while_served
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.search import columns
@@ -74,14 +74,9 @@ async def import_directory(directory: Path, address: str, plugins: Sequence[Plug
     await source.open()  # brings its schema up to date
     await source.close()
     await bring_up_to_date(address)
-    connection = await connect(address, patience=PATIENCE_SECONDS)
-    try:
+    async with connected(address, patience=PATIENCE_SECONDS) as connection:
         with closing(open_reader(directory)) as sqlite:
             return await _move(sqlite, connection, plugins)
-    except AWAY as error:
-        raise unavailable(error, address) from error
-    finally:
-        connection.terminate()
 
 
 async def _move(sqlite: SqliteConnection, connection: Connection, plugins: Sequence[PluginRow]) -> Mapping[str, int]:
@@ -147,7 +142,6 @@ def _parts(rows: Iterable[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _readable(column: Sequence[Any], kind: str) -> Sequence[Any]:
-    """A column of SQLite's as PostgreSQL takes it."""
     match kind:
         case "text":
             return escaped_column(column)
@@ -160,7 +154,6 @@ def _readable(column: Sequence[Any], kind: str) -> Sequence[Any]:
 
 
 async def _index_knowledge(connection: Connection) -> None:
-    """The words of every passage, as this database keeps them."""
     last = 0
     while rows := await connection.fetch(_CHUNKS, last, ROWS):
         numbers, documents = [row[0] for row in rows], [row[1] for row in rows]

@@ -43,7 +43,6 @@ class LoopWatch:
         self._done = False
 
     def start(self) -> None:
-        """Watch the running loop until `stop`."""
         loop = asyncio.get_running_loop()
         loop.call_soon(self._begin, loop)
 

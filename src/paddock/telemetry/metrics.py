@@ -51,8 +51,6 @@ class Now:
 
 
 class _Times:
-    """A histogram of durations."""
-
     __slots__ = ("_bounds", "counts", "sum")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
@@ -65,7 +63,6 @@ class _Times:
         self.sum += seconds
 
     def cumulative(self) -> tuple[list[tuple[str, float]], float]:
-        """Return the cumulative count for each bound, and the sum."""
         names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         return [*zip(names, map(float, accumulate(self.counts)), strict=True)], self.sum
 
@@ -102,9 +99,9 @@ class _Counts:
         return seconds
 
     def collect(self) -> "Iterator[Metric]":
-        yield _counter("paddock_runs", "Runs that ended.", ["status"], self.runs)
+        yield _counter("paddock_runs", "Runs that ended.", self.runs, ["status"])
         yield _histogram("paddock_run_seconds", "From a run's dispatch to its end.", {(): self.run_seconds})
-        yield _counter("paddock_host_calls", "Host calls of runners.", ["action", "result"], self.calls)
+        yield _counter("paddock_host_calls", "Host calls of runners.", self.calls, ["action", "result"])
         times = {(action,): times for action, times in self.call_seconds.items()}
         yield _histogram("paddock_host_call_seconds", "How long host calls took.", times, ["action"])
 
@@ -135,7 +132,6 @@ class Metrics:
         yield _gauge("paddock_build", "Which host this is.", {(self._version,): 1}, ["version"])
 
     def _counts(self, workspace: str | None) -> _Counts:
-        """Return the counts of one workspace, or of all together."""
         if workspace is not None:
             return self._counted.get(workspace) or _Counts()
         all_of_them = _Counts()
@@ -144,7 +140,6 @@ class Metrics:
         return all_of_them
 
     def _of(self, workspace: str) -> _Counts:
-        """Return the counts to add to."""
         counts = self._counted.get(workspace)
         if counts is None:
             counts = self._counted[workspace] = _Counts()
@@ -174,8 +169,6 @@ class Metrics:
 
 
 class Together:
-    """Passes everything on to several observers."""
-
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers
 
@@ -211,36 +204,23 @@ def _of_the_host(now: Now) -> "Iterator[Metric]":
         ("paddock_loop_stall_worst_seconds", "The longest stall of the loop, in CPU time.", now.worst_stall),
     ):
         yield _gauge(name, says, {(): value()})
-    yield _counter("paddock_turned_away", "Told to try again: full.", [], {(): now.turned_away()})
-    yield _counter("paddock_loop_stalls", "Times one piece of work held up all others.", [], {(): now.stalls()})
+    yield _counter("paddock_turned_away", "Told to try again: full.", {(): now.turned_away()})
+    yield _counter("paddock_loop_stalls", "Times one piece of work held up all others.", {(): now.stalls()})
     came = {(way,): count for way, count in now.came().items()}
-    yield _counter("paddock_followed", "Facts of other hosts that readers here got, by their way.", ["way"], came)
+    yield _counter("paddock_followed", "Facts of other hosts that readers here got, by their way.", came, ["way"])
     states = {(state,): count for state, count in now.runners().items()}
     yield _gauge("paddock_runners", "Runners by the state of their process.", states, ["state"])
 
 
-def _counter(name: str, says: str, labels: list[str], counts: Mapping[tuple[str, ...], int]) -> "Metric":
-    from prometheus_client.core import CounterMetricFamily
+def _family(
+    kind: str, name: str, says: str, found: Mapping[tuple[str, ...], "float | _Times"], labels: Iterable[str] = ()
+) -> "Metric":
+    from prometheus_client import core
 
-    family = CounterMetricFamily(name, says, labels=labels)
-    for values, count in counts.items():
-        family.add_metric(values, count)
+    family = getattr(core, f"{kind}MetricFamily")(name, says, labels=list(labels))
+    for values, number in found.items():
+        family.add_metric(values, *(number.cumulative() if isinstance(number, _Times) else (float(number),)))
     return family
 
 
-def _gauge(name: str, says: str, found: Mapping[tuple[str, ...], float], labels: Iterable[str] = ()) -> "Metric":
-    from prometheus_client.core import GaugeMetricFamily
-
-    family = GaugeMetricFamily(name, says, labels=list(labels))
-    for values, value in found.items():
-        family.add_metric(values, float(value))
-    return family
-
-
-def _histogram(name: str, says: str, found: Mapping[tuple[str, ...], _Times], labels: Iterable[str] = ()) -> "Metric":
-    from prometheus_client.core import HistogramMetricFamily
-
-    family = HistogramMetricFamily(name, says, labels=list(labels))
-    for values, times in found.items():
-        family.add_metric(values, *times.cumulative())
-    return family
+_counter, _gauge, _histogram = (partial(_family, kind) for kind in ("Counter", "Gauge", "Histogram"))

@@ -25,7 +25,6 @@ MAX_STEPS = 64
 
 
 def traces_to(address: str, version: str) -> "Traces":
-    """Traces sent to a collector by OTLP over HTTP."""
     endpoint = address.rstrip("/").removesuffix(PATH) + PATH
     return Traces(OTLPSpanExporter(endpoint=endpoint), version)
 
@@ -38,8 +37,6 @@ class _Run:
 
 
 class Traces:
-    """An observer that makes spans."""
-
     def __init__(self, exporter: SpanExporter, version: str) -> None:
         resource = Resource.create({"service.name": "paddock", "service.version": version})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -90,17 +87,14 @@ class Traces:
         if run is None:
             return
         about = {"paddock.action": action[:128], "paddock.resource": resource[:256], "paddock.result": result}
-        span = self._span(_name(action, resource), began, run.inside, about)
+        name = f"tool {resource[:64]}" if action == "tools.call" else action[:128]
+        span = self._span(name, began, run.inside, about)
         if result != "allowed":
             span.set_status(Status(StatusCode.ERROR, result))
         span.end(_nanoseconds(ended))
 
     def _span(self, name: str, at: float, inside: Context, about: Mapping[str, Any]) -> Span:
         return self._tracer.start_span(name, inside, attributes=dict(about), start_time=_nanoseconds(at))
-
-
-def _name(action: str, resource: str) -> str:
-    return f"tool {resource[:64]}" if action == "tools.call" else action[:128]
 
 
 def _nanoseconds(at: float) -> int:

@@ -48,7 +48,6 @@ def _part(piece: Any) -> Mapping[str, Any] | ToolFile:
 
 
 def _is_file(piece: Any) -> bool:
-    """Bytes that can be read as text are text."""
     if not isinstance(piece, bytes | bytearray):
         return False
     try:

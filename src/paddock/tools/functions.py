@@ -111,7 +111,6 @@ def _refuse_odd(function: str, parameter: inspect.Parameter, hints: Mapping[str,
 
 
 def _documented(docstring: str) -> tuple[str, dict[str, str]]:
-    """The description, and what the section of arguments says about each."""
     parts = _SECTION.split(docstring)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     text = next((sections[key] for key in ("Args", "Arguments", "Parameters") if key in sections), "")
@@ -139,8 +138,6 @@ WAITING, WAITING_IN_ALL = 256, 2048
 
 
 class FunctionTool:
-    """One function and what it takes."""
-
     def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
         self.info = signature.info
         self.signature = signature
@@ -233,6 +230,5 @@ class FunctionTools:
             return failed(f"{use.name} failed: {cause_of(error)}")
 
     def _limiter(self) -> anyio.CapacityLimiter:
-        """Made where the loop runs."""
         self._threads = self._threads or anyio.CapacityLimiter(MAX_AT_ONCE)
         return self._threads

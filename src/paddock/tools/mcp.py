@@ -2,6 +2,7 @@
 
 from asyncio import Task
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
@@ -22,7 +23,7 @@ class McpTools:
         clock: Callable[[], float],
     ) -> None:
         check_names(specs)
-        self._reveal, self._mark, self._clock = reveal, mark, clock
+        self._make = partial(McpServer, reveal=reveal, mark=mark, clock=clock)
         self._spawn: Spawn | None = None
         self._running: dict[McpServer, Task[None]] = {}
         self.servers = [self._make(name, spec) for name, spec in specs.items()]
@@ -44,9 +45,6 @@ class McpTools:
         for server in self.servers:
             if self._spawn is not None and server not in self._running:
                 self._running[server] = self._spawn(server.run())
-
-    def _make(self, name: str, spec: McpServerSpec) -> McpServer:
-        return McpServer(name, spec, reveal=self._reveal, mark=self._mark, clock=self._clock)
 
     def list(self, workspace: str) -> Sequence[ToolInfo]:  # noqa: ARG002 - the same for every workspace
         return [info for server in self.servers for _, info in server.tools.values()]

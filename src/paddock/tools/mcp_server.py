@@ -13,6 +13,7 @@ from base64 import b64decode
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from typing import Any
 
@@ -66,7 +67,6 @@ def _part(part: Any) -> Mapping[str, Any] | ToolFile:
 
 
 def _text_in(part: Any, content: bytes) -> str | None:
-    """Of a resource that is text and comes as bytes."""
     if part.type != "resource" or (part.resource.mime_type or "").startswith("image/"):
         return None
     try:
@@ -76,7 +76,6 @@ def _text_in(part: Any, content: bytes) -> str | None:
 
 
 def _base64_in(part: Any) -> str | None:
-    """Of pictures, sounds, and resources that are no text."""
     if part.type in {"image", "audio"}:
         return part.data
     return getattr(part.resource, "blob", None) if part.type == "resource" else None
@@ -103,28 +102,24 @@ ENDED = "it ended"
 NOT_YET = "it has not been started yet"
 
 
+@dataclass(eq=False)
 class McpServer:
     """Owned by one task, `run`; asked by many."""
 
-    def __init__(
-        self,
-        name: str,
-        spec: McpServerSpec,
-        *,
-        reveal: Callable[[str], str],
-        mark: Mapping[str, str],
-        clock: Callable[[], float],
-    ) -> None:
-        """`reveal` turns a reference into its secret; `mark` is what our processes carry in their environment."""
-        self.name = name
+    name: str
+    spec: McpServerSpec
+    _: KW_ONLY
+    reveal: Callable[[str], str]
+    """Turns a reference into its secret."""
+    mark: Mapping[str, str]
+    """Our processes carry it in their environment."""
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
         self.tools: Mapping[str, tuple[str, ToolInfo]] = {}
         """By the name tools have here: the name they have there, and what is known of them. Kept while it restarts."""
         self.problem: str | None = NOT_YET
         """For whoever runs the host: all workspaces share the server, and a library may quote anything."""
-        self.spec = spec
-        self._reveal = reveal
-        self._mark = mark
-        self._clock = clock
         self._places = Places(AT_ONCE, each=EACH, waiting=WAITING, waiting_in_all=WAITING_IN_ALL)
         self._session: Any = None
         self._changed = asyncio.Event()
@@ -144,7 +139,6 @@ class McpServer:
         """Workspaces whose calls were lost with the present life of the server."""
 
     async def run(self) -> None:
-        """Keep it up, until cancelled."""
         while True:
             try:
                 await self._serve()
@@ -171,7 +165,7 @@ class McpServer:
             await self._settled.wait()
 
     async def call(self, use: ToolUse) -> ToolAnswer:
-        seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self._clock()))
+        seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self.clock()))
         try:
             async with asyncio.timeout(seconds) as limit:
                 await self._places.enter(use.workspace_id)
@@ -210,8 +204,6 @@ class McpServer:
             text = f"the MCP server {self.name} was lost in the call{why}; whether it did its work is not known"
             return failed(text, unknown=True)
 
-    # --- within
-
     async def _asked(self, session: Any, tool: str, parameters: dict[str, Any]) -> Any:
         try:
             return await session.call_tool(tool, parameters)
@@ -222,7 +214,6 @@ class McpServer:
         return await self._session.call_tool(tool, parameters)
 
     async def _serve(self) -> None:
-        """One life of the server: connected, listed, listened to, until it is gone."""
         self._gone.clear()
         self._lost_callers.clear()
         self._forgotten, self._not_started = False, ""
@@ -272,11 +263,11 @@ class McpServer:
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[tuple[Any, Any]]:
         if self.spec.url is not None:
-            headers = {key: self._reveal(value) for key, value in self.spec.headers.items()}
+            headers = {key: self.reveal(value) for key, value in self.spec.headers.items()}
             async with over_http(self.spec.url, headers, self._seen) as streams:
                 yield streams
         else:
-            env = {key: self._reveal(value) for key, value in self.spec.env.items()} | dict(self._mark)
+            env = {key: self.reveal(value) for key, value in self.spec.env.items()} | dict(self.mark)
             command = [sys.executable, "-m", "paddock.tools.mcp_child", str(self.spec.command), *self.spec.args]
             async with (
                 logged(self.name, self._told) as errors,
@@ -330,7 +321,6 @@ class McpServer:
             self._changed.set()
 
     async def _list(self) -> None:
-        """List the server's tools, page by page."""
         from mcp.types import PaginatedRequestParams
 
         found: dict[str, tuple[str, ToolInfo]] = {}

@@ -71,7 +71,6 @@ async def over_stdio(
 
 
 async def _hear(process: Process, heard: MemoryObjectSendStream[Any], complain: Callable[[str], None]) -> None:
-    """Hand on what the server says, until it ends or says too much at once."""
     assert process.stdout is not None
     async with heard:
         with suppress(anyio.BrokenResourceError):  # nobody listens any more
@@ -96,7 +95,6 @@ async def _line(stdout: asyncio.StreamReader, complain: Callable[[str], None]) -
 
 
 def _message(line: bytes) -> Any:
-    """Parse a line; one that cannot be parsed is handed on as the error."""
     from mcp.shared.message import SessionMessage
     from mcp.types import jsonrpc_message_adapter
 
@@ -215,7 +213,6 @@ def _refused(why: str) -> Exception:
 
 
 async def _whole(stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """One message, looked at before it is handed on."""
     message = bytearray()
     async for piece in stream:
         message += piece
@@ -244,6 +241,5 @@ async def events_in(stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 
 
 def _after_empty_line(text: bytes) -> bytes | None:
-    """Return the bytes after the last empty line; None when there is none."""
     ends = [place + len(empty) for empty in _EMPTY_LINES if (place := text.rfind(empty)) >= 0]
     return text[max(ends) :] if ends else None

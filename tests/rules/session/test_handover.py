@@ -2,6 +2,7 @@
 
 import pytest
 
+from paddock.rules.errors import EndCode
 from paddock.rules.session.evolve import fold
 from paddock.rules.session.messages import (
     AckTimedOut,
@@ -60,7 +61,7 @@ def test_an_agent_that_has_said_a_word_keeps_the_conversation_when_it_fails_late
 
 @spec("handover/falls-back")
 @pytest.mark.parametrize("code", ["host_restarted", "host_shutdown", "host_lost"])
-def test_the_end_of_the_host_gives_nothing_back_but_the_next_failure_does(code: str) -> None:
+def test_the_end_of_the_host_gives_nothing_back_but_the_next_failure_does(code: EndCode) -> None:
     ended = play(RunFailed(T2, code, "the host ended"), after=handed_over())
     assert ended.state.active_agent_id == B
 

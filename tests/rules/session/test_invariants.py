@@ -109,7 +109,7 @@ BROKEN: dict[str, Callable[[], Broken]] = {
     "cancel/means-the-turn": lambda: nothing_happens(RUNNING, CancelRequested(None, "uma")),
     "cancel/comes-to-an-end": lambda: nothing_happens(STOPPING, CancelTimedOut(T1)),
     "ack/timeout-fails-and-cancels": lambda: without(ROUTED, AckTimedOut(T1), CancelRun),
-    "failure/ends-the-turn": lambda: nothing_happens(RUNNING, RunFailed(T1, "x", "y")),
+    "failure/ends-the-turn": lambda: nothing_happens(RUNNING, RunFailed(T1, "runner.error", "y")),
     "output/final-ends-the-turn": lambda: nothing_happens(STOPPING, output("FINAL")),
     "output/unchanged": changed_output,
     "session/known-words": lambda: with_fact(RUNNING, output("CHUNK"), about(T1, "TURN_ADORED")),

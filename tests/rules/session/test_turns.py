@@ -210,7 +210,7 @@ def test_a_failed_run_ends_its_turn_acknowledged_or_not() -> None:
 @spec("turn/ends-once")
 def test_nothing_wakes_an_ended_turn() -> None:
     ended = play(says(T1), output("FINAL"))
-    late = (InputAcknowledged(T1), AckTimedOut(T1), output("FINAL"), RunFailed(T1, "x", "y"))
+    late = (InputAcknowledged(T1), AckTimedOut(T1), output("FINAL"), RunFailed(T1, "runner.error", "y"))
     session = play(*late, after=ended)
 
     assert (session.facts, session.commands, session.state) == ((), (), ended.state)

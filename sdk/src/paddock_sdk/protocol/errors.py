@@ -1,6 +1,6 @@
 """Codes of refused host calls, and the codes runs fail with: closed lists. The shape of an error is in `frames`."""
 
-from typing import Final
+from typing import Final, Literal, get_args
 
 UNAUTHORIZED: Final = "unauthorized"
 NOT_FOUND: Final = "not_found"
@@ -27,32 +27,33 @@ RUNNER_ERROR: Final = "runner.error"
 """`run()` raised: the code the SDK gives to `run.failed`."""
 CANCELLED: Final = "cancelled"
 
-HOST_FAILURE_CODES: Final = frozenset(
-    {
-        "runner.crashed",
-        "runner.protocol_error",
-        "runner.start_failed",
-        "runner.unhealthy",
-        "runner.not_found",
-        "runner.refused",
-        "runner.replaced",
-        "deadline_exceeded",
-        "route_timeout",
-        "cancelled",
-        "host_restarted",
-        "host_lost",
-        "host_shutdown",
-        "storage_unavailable",
-        "payload_too_large",
-        "session_busy",
-        "session_closed",
-        "no_agent",
-        "agent_not_in_session",
-        "agent.config_invalid",
-        "agent.isolation_too_low",
-        "agent.working_directory",
-        "agent.working_directory_full",
-        "runtime_error",
-    }
-)
-"""Codes a host gives to a run that ended without the runner's own word."""
+RunCode = Literal[
+    "runner.crashed",
+    "runner.protocol_error",
+    "runner.start_failed",
+    "runner.unhealthy",
+    "runner.not_found",
+    "runner.refused",
+    "runner.replaced",
+    "runner.error",
+    "deadline_exceeded",
+    "route_timeout",
+    "cancelled",
+    "steered_into",
+    "host_restarted",
+    "host_lost",
+    "host_shutdown",
+    "storage_unavailable",
+    "payload_too_large",
+    "session_busy",
+    "session_closed",
+    "no_agent",
+    "agent_not_in_session",
+    "agent.config_invalid",
+    "agent.isolation_too_low",
+    "agent.working_directory",
+    "agent.working_directory_full",
+    "runtime_error",
+]
+HOST_FAILURE_CODES: Final[frozenset[RunCode]] = frozenset(get_args(RunCode))
+"""Every code a host gives to a run that ended without the runner's own word."""

@@ -1,4 +1,4 @@
-"""The table of host calls: 23 calls, each with its parameters and its answer.
+"""The table of host calls, each with its parameters and its answer.
 
 The host decides if a run may make a call; these shapes only say how the question and the answer look.
 """

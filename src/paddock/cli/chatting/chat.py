@@ -26,7 +26,7 @@ from paddock.cli.chatting.members import HELP as MEMBERS_HELP
 from paddock.cli.chatting.members import Members, Speakers, agent_names, who_spoke
 from paddock.cli.chatting.turns import ChatTurn
 from paddock.cli.client import NOT_FOUND, SESSIONS, HostClient, RefusedError, at, connect
-from paddock.cli.output import FAILED, CommandError, command
+from paddock.cli.output import FAILED, CommandError, command, fails_with
 
 
 def about(agent: str, host: HostClient, data: Path | None) -> str:
@@ -42,7 +42,6 @@ def about(agent: str, host: HostClient, data: Path | None) -> str:
 
 
 def _installed(name: str, directory: Path) -> str:
-    """The installed plugin of this name, if there is one."""
     from paddock.runners.packages import InstalledPlugins, PackageError
 
     with suppress(PackageError, ValueError, OSError):
@@ -151,7 +150,9 @@ def chat(
     )
     if message is None and sys.stdin.isatty():
         return converse(talk)
-    code = one_message(talk, _from_pipe() if message is None else message)
+    with fails_with(UnicodeDecodeError, says=lambda _: NOT_TEXT):
+        text = sys.stdin.buffer.read().decode("utf-8") if message is None else message
+    code = one_message(talk, text)
     if sys.stderr.isatty():
         _say_how_to_go_on(talk)
     return code
@@ -180,13 +181,6 @@ def one_message(talk: Chat, text: str) -> int:
 
 def _speakers(talk: Chat) -> Speakers:
     return who_spoke(talk.connect(), talk.thread_id) if talk.goes_on else Speakers()
-
-
-def _from_pipe() -> str:
-    try:
-        return sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise CommandError(NOT_TEXT) from error
 
 
 def _say_how_to_go_on(talk: Chat) -> None:
@@ -233,10 +227,8 @@ def _check(text: str, talk: Chat) -> None:
         raise CommandError(
             f"That is {len(text):,} characters; a message may have at most {MAX_TEXT:,}. Say it in parts."
         )
-    try:
+    with fails_with(UnicodeEncodeError, says=lambda _: NOT_TEXT):  # bytes that came as an argument and were no text
         text.encode("utf-8")
-    except UnicodeEncodeError as error:  # bytes that came in as an argument and were no text
-        raise CommandError(NOT_TEXT) from error
 
 
 def _follow(turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> TurnEnding:

@@ -108,7 +108,6 @@ class Members:
         return True
 
     def _settled(self) -> Mapping[str, Any]:
-        """The conversation once nothing is under way any more."""
         end = time.monotonic() + SETTLE_SECONDS
         while _values(session := self._session(), "transactions") and time.monotonic() < end:
             if any(True for _ in self._handovers(session)):

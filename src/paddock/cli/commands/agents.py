@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddock.cli.client import HostClient, at
 from paddock.cli.commands.options import argument, family, with_data, with_host, with_settings
-from paddock.cli.output import FAILED, USAGE, CommandError, as_sentence, counted, write
+from paddock.cli.output import FAILED, USAGE, CommandError, as_sentence, counted, fails_with, write
 
 if TYPE_CHECKING:
     from paddock.settings import Settings
@@ -43,10 +43,8 @@ def agents_check(file: Path | None, settings: "Settings") -> int:
     path = file or settings.agents
     if path is None:
         raise CommandError("Name the file to check: paddock agents check agents.yaml.", exit_code=USAGE)
-    try:
+    with fails_with(AgentsFileError, says=as_sentence):
         defined = defined_by(path)
-    except AgentsFileError as error:
-        raise CommandError(as_sentence(error)) from error
     missing = without_runner(settings, path)
     for agent_id, plugin in missing.items():
         write(f"{agent_id}: the plugin {plugin} is not installed; paddock runner install puts it in.\n")

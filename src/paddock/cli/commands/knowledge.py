@@ -143,7 +143,6 @@ def _documents(host: HostClient, base: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _watch(host: HostClient, base: str, job: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a job to its end, and return it as it ended."""
     seen = job
     with _progress(job["name"]) if sys.stderr.isatty() else nullcontext() as show:
         for seen in _followed(host, at("knowledge", base, "jobs", job["jobId"])):
@@ -154,7 +153,6 @@ def _watch(host: HostClient, base: str, job: Mapping[str, Any]) -> Mapping[str, 
 
 @contextmanager
 def _progress(name: str) -> Generator[Callable[[int, int], None]]:
-    """Show a bar on standard error for as long as the block runs."""
     import click
 
     bar = click.progressbar(length=1, label=f"{name} (being read)", file=sys.stderr, show_eta=False)

@@ -11,16 +11,12 @@ from paddock.cli.client import connect
 
 
 class _Explained(click.Argument):
-    """An argument with a line of help."""
-
     def __init__(self, *names: Any, says: str, **more: Any) -> None:
         super().__init__(*names, **more)
         self.says = says
 
 
 class _Command(click.Command):
-    """A command whose help also explains its arguments."""
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(found.make_metavar(ctx), found.says) for found in self.params if isinstance(found, _Explained)]
         if rows:

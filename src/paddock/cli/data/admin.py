@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from paddock.cli.data import cluster
-from paddock.cli.output import FAILED, USAGE, CommandError, counted, with_advice, write
+from paddock.cli.output import FAILED, USAGE, CommandError, counted, fails_with, with_advice, write
 from paddock.compose.cluster import blobs_of
 from paddock.ports.artifacts import Blobs
 from paddock.rules.agents.addresses import is_postgres
@@ -105,12 +105,9 @@ def _rebuilt(settings: Settings) -> Iterable[Difference]:
 
         return _all(settings, commands.rebuild(settings.store))
     directory = _existing(settings)
-    try:
-        with DataDirectory.lock(directory):
-            return list(rebuild_rows(directory))
-    except DataDirectoryInUseError as error:
-        text = f"{error}. Stop that host first, or only compare, with --check."
-        raise CommandError(text, exit_code=USAGE) from error
+    says = "{}. Stop that host first, or only compare, with --check.".format
+    with fails_with(DataDirectoryInUseError, says=says, exit_code=USAGE), DataDirectory.lock(directory):
+        return list(rebuild_rows(directory))
 
 
 def _all(settings: Settings, found: AsyncIterator[Found]) -> list[Found]:

@@ -3,10 +3,11 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from paddock.cli.output import FAILED, USAGE, CommandError, counted, with_advice, write
+from paddock.cli.output import FAILED, USAGE, CommandError, counted, fails_with, with_advice, write
 from paddock.cli.plugin_work import sharing
 from paddock.compose.cluster import blobs_of
 from paddock.ports.artifacts import Blobs
@@ -30,13 +31,9 @@ def migrate(settings: Settings, *, only_check: bool) -> int:
     from paddock.storage.postgres.commands import examine
     from paddock.storage.postgres.migrate import bring_up_to_date
 
-    try:
-        if not only_check:
+    if not only_check:
+        with _store_fails_with(f"store = {settings.shown_store} cannot be used", USAGE):
             asyncio.run(bring_up_to_date(settings.store))
-    except StorageUnavailableError as error:
-        raise CommandError(
-            f"store = {settings.shown_store} cannot be used: {with_advice(error)}", exit_code=USAGE
-        ) from error
     state, says, advice = asyncio.run(examine(settings.store))
     sentence = f"{says}.{f' {advice}' if advice else ''}"
     if state == "fail":
@@ -73,19 +70,14 @@ def import_from(directory: Path, settings: Settings) -> None:
 
 def back_up_database(target: Path, settings: Settings) -> Mapping[str, Any]:
     """Copy the database as it is at one moment, and the bytes its rows name, wherever they are kept."""
-    try:
+    with _store_fails_with("Nothing was backed up"):
         return backup.make(target, lambda whole: asyncio.run(_copy_out(whole, settings)))
-    except StorageUnavailableError as error:
-        raise CommandError(f"Nothing was backed up: {with_advice(error)}") from error
 
 
 def restore_database(source: Path, settings: Settings) -> str:
     """Fill an empty database; return how much went where."""
-    try:
-        with backup.unpacked(source, ABOUT) as whole:
-            written, files = asyncio.run(_copy_in(whole, settings))
-    except StorageUnavailableError as error:
-        raise CommandError(f"Nothing was restored: {with_advice(error)}") from error
+    with _store_fails_with("Nothing was restored"), backup.unpacked(source, ABOUT) as whole:
+        written, files = asyncio.run(_copy_in(whole, settings))
     rows = counted(sum(written.values()), "row")
     return f"{rows} and {counted(files, 'stored file')} in {settings.shown_store}"
 
@@ -152,6 +144,10 @@ async def _pieces(source: Blobs, name: str) -> AsyncIterator[bytes]:
     while piece := await source.read(name, at, PIECE):
         yield piece
         at += len(piece)
+
+
+def _store_fails_with(why: str, exit_code: int = FAILED) -> AbstractContextManager[None]:
+    return fails_with(StorageUnavailableError, says=lambda error: f"{why}: {with_advice(error)}", exit_code=exit_code)
 
 
 def _need_postgres(settings: Settings) -> None:

@@ -11,11 +11,10 @@ from typing import get_args
 
 from paddock.cli import presence
 from paddock.cli.client import HostClient, RefusedError, at
-from paddock.cli.output import USAGE, CommandError, command, note, write
+from paddock.cli.output import USAGE, CommandError, command, fails_with, note, write
 from paddock.host.people.principals import DEV, new_key
 from paddock.ports import ApiKeyRow, Store
 from paddock.ports.definitions import PersonRole
-from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import Settings
 from paddock.storage.chosen import store_at
 from paddock.storage.files import cluster_secret
@@ -64,10 +63,7 @@ def _what_changes(workspace: str, user: str, data: Path | None) -> str:
 
 def rotate_signing(settings: Settings) -> None:
     """Make a new key. Running hosts notice within seconds; nothing has to be restarted."""
-    try:
-        made = _rotated(settings)
-    except StorageUnavailableError as error:
-        raise CommandError(str(error)) from error
+    made = _rotated(settings)
     write(f"Addresses are signed with the key {made} from now on; the one before counts for another hour.\n")
 
 
@@ -78,21 +74,14 @@ def rotate_secret(settings: Settings) -> None:
             f"The secret is set in {cluster_secret.VARIABLE}. To change it, set it to `old,new` at every host, and "
             "when all have been started again to `new,old`: the first is used, the others are for reading."
         )
-    try:
-        made = cluster_secret.rotate(settings.data)
-    except StorageUnavailableError as error:
-        raise CommandError(str(error)) from error
+    made = cluster_secret.rotate(settings.data)
     write(f"The cluster's secret is {made.mark} from the next start on; those before it are kept for reading.\n")
 
 
 def adopt_secret(settings: Settings) -> None:
     """Take the secret that is set here for that of the database, when the one before is lost."""
-    try:
+    with fails_with(DataDirectoryInUseError, says="{}. Stop it first.".format):
         known, mark = asyncio.run(_adopted(settings))
-    except DataDirectoryInUseError as error:
-        raise CommandError(f"{error}. Stop it first.") from error
-    except StorageUnavailableError as error:
-        raise CommandError(str(error)) from error
     write(f"The cluster's secret is {mark}" + (f", and was {known}.\n" if known not in (None, mark) else ".\n"))
     if known not in (None, mark):
         write("Settings of agents that were made over the API and sealed with that one have to be written again.\n")

@@ -88,7 +88,6 @@ def _bus(settings: Settings) -> Finding:
 
 
 async def _not_reached(address: str) -> str | None:
-    """Return why the bus cannot be reached, or None."""
     from paddock.bus import bus_at
 
     bus = bus_at(address)
@@ -159,11 +158,9 @@ def _disk_space(settings: Settings) -> Finding:
     place = next(one for one in (settings.data, *settings.data.parents) if one.exists())
     free = shutil.disk_usage(place).free
     says = f"{free / 1024**3:.1f} GiB free for {settings.data}"
-    return (
-        Finding("disk space", "ok", says)
-        if free >= MIN_FREE_BYTES
-        else Finding("disk space", "note", says, "Make room.")
-    )
+    if free < MIN_FREE_BYTES:
+        return Finding("disk space", "note", says, "Make room.")
+    return Finding("disk space", "ok", says)
 
 
 def _clock(_: Settings) -> Finding:

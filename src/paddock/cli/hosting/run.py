@@ -21,7 +21,7 @@ from paddock.cli import presence
 from paddock.cli.chatting.answers import colours_wanted
 from paddock.cli.chatting.chat import Chat, converse, one_message
 from paddock.cli.client import at, connect
-from paddock.cli.output import USAGE, CommandError, as_sentence, command
+from paddock.cli.output import USAGE, CommandError, as_sentence, command, fails_with
 from paddock.confinement.private import private_directory, private_file
 from paddock.host.agents.file import AgentsFileError
 from paddock.settings import Settings
@@ -37,13 +37,14 @@ CHILD = "import sys; from paddock.cli.main import serve_while_watched; serve_whi
 
 def run(file: Path, settings: Settings, message: str | None, *, new: bool) -> int:
     """Returns the exit code."""
-    agent = _agent_of(file)
+    with fails_with(AgentsFileError, says=as_sentence, exit_code=USAGE):  # before anything starts
+        agent = load_program(file.absolute()).bindings[0].agent_id
     if message is not None and not message.strip():
         raise CommandError(f'There is nothing to say. Try: {command("run")} {_typed(file)} "hello"', exit_code=USAGE)
     if message is None and not sys.stdin.isatty():
         _serve(settings)
         return 0
-    again = command(f"run {_typed(file)}", data=None if settings.data == _usual_data() else settings.data)
+    again = command(f"run {_typed(file)}", data=presence.data_flag(settings.data))
     with _host(file, settings):
         talk = Chat(
             connect=lambda: connect(None, settings.data),
@@ -70,7 +71,6 @@ def _serve(settings: Settings) -> None:
 
 
 def _why_the_old(data: Path) -> str:
-    """Return why the file, as it is saved now, is not what answers."""
     with suppress(CommandError):  # a host that went away is told by the turn itself
         problem = connect(None, data).call("GET", at("agents")).get("problem")
         return f"the old version still answers: {problem}" if problem else ""
@@ -89,24 +89,11 @@ def refuse_no_program(file: Path) -> None:
         raise CommandError(f"{file} is no Python file; write the agent into one, such as my_agent.py.", exit_code=USAGE)
 
 
-def _usual_data() -> Path:
-    return Path(Settings.model_fields["data"].default).absolute()
-
-
 def _typed(file: Path) -> str:
     return shlex.quote(str(file))
 
 
-def _agent_of(file: Path) -> str:
-    """Return the name of the file's first agent; a mistake in the file fails here, before anything starts."""
-    try:
-        return load_program(file.absolute()).bindings[0].agent_id
-    except AgentsFileError as error:
-        raise CommandError(as_sentence(error), exit_code=USAGE) from error
-
-
 def _conversation(data: Path, agent: str, *, new: bool) -> str:
-    """The conversation that goes on, one for each agent."""
     place = data / CONVERSATIONS / agent
     with suppress(OSError, ValueError):
         if not new:
@@ -121,7 +108,6 @@ def _conversation(data: Path, agent: str, *, new: bool) -> str:
 
 @contextmanager
 def _host(file: Path, settings: Settings) -> Generator[None]:
-    """A host for as long as the block runs."""
     _refuse_another(file, settings.data)
     private_directory(settings.data)
     child = _ready(settings, _port(settings))

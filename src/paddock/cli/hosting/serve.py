@@ -28,7 +28,7 @@ from paddock.cli import presence
 from paddock.cli.hosting import logs
 from paddock.cli.hosting.process import hanging, use_large_pages
 from paddock.cli.hosting.run_socket import Server, run_socket
-from paddock.cli.output import USAGE, CommandError, as_sentence, command, with_advice
+from paddock.cli.output import USAGE, CommandError, as_sentence, command, fails_with, with_advice
 from paddock.host.agents.file import AgentsFileError
 from paddock.host.platforms.platforms import PlatformError
 from paddock.http_api.edge.bounds import Crowd
@@ -115,15 +115,13 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 @contextmanager
 def _only_host_of(data: Path) -> Generator[None]:
+    in_use = "{}: one host at a time. Stop that one, or use another --data.".format
     with ExitStack() as held:
-        try:
+        with (
+            fails_with(StorageUnavailableError, says="{}. Choose another with --data.".format, exit_code=USAGE),
+            fails_with(DataDirectoryInUseError, says=in_use, exit_code=USAGE),
+        ):
             held.enter_context(DataDirectory.lock(data))
-        except DataDirectoryInUseError as error:
-            raise CommandError(
-                f"{error}: one host at a time. Stop that one, or use another --data.", exit_code=USAGE
-            ) from error
-        except StorageUnavailableError as error:
-            raise CommandError(f"{error}. Choose another with --data.", exit_code=USAGE) from error
         yield
 
 
@@ -193,7 +191,10 @@ def _why_not(error: OSError, host: str, port: int) -> str:
 async def _serve(settings: Settings, listener: socket.socket) -> None:
     token = presence.new_token()
     url = _url(settings.host, listener)
-    house = _built(settings, token, url)
+    with fails_with(
+        AgentsFileError, ToolDefinitionError, ModelSettingsError, PlatformError, says=as_sentence, exit_code=USAGE
+    ):
+        house = compose.build(settings, local_token=token, url=_by_name(url))
     _collect_rarely()
     stop = asyncio.Event()
     house.run_endpoints.address = house.run_endpoints.address or _reachable(url)
@@ -204,17 +205,10 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
             settling = asyncio.create_task(_settle_in())
             serving.add_done_callback(lambda _: stop.set())
             await stop.wait()
-            await house.drain()
+            await house.ending.drain()
             server.should_exit = True  # no new callers from now on
             settling.cancel()
         await serving  # the house is down and every stream has had its last event: there is only the rest to flush
-
-
-def _built(settings: Settings, token: str, url: str) -> compose.House:
-    try:
-        return compose.build(settings, local_token=token, url=_by_name(url))
-    except (AgentsFileError, ToolDefinitionError, ModelSettingsError, PlatformError) as error:
-        raise CommandError(as_sentence(error), exit_code=USAGE) from error
 
 
 def _crowd(settings: Settings) -> Crowd:

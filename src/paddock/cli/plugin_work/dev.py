@@ -19,21 +19,9 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as open_socket
 
 from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, HostClient, HostGoneError, RefusedError, at, connect
-from paddock.cli.output import USAGE, CommandError, command, counted
+from paddock.cli.output import USAGE, CommandError, command, counted, fails_with
+from paddock.cli.plugin_work import dev_relay as relay
 from paddock.cli.plugin_work.dev_cluster import DevCluster
-from paddock.cli.plugin_work.dev_relay import (
-    FRAME_BYTES,
-    Heard,
-    address,
-    first_of,
-    mint,
-    refuses,
-    say,
-    start,
-    stop,
-    to_host,
-    to_plugin,
-)
 from paddock.runners.installed.plugins import Plugin, PluginError, load_plugin
 from paddock.runners.packages.contents import LEFT_OUT, OWN_DIRECTORY, holds_data
 from paddock_sdk.protocol.results import TERMINAL_TYPES
@@ -120,10 +108,8 @@ def dev(directory: Path, *, url: str | None, data: Path | None) -> None:
 
 
 def _check(directory: Path) -> None:
-    try:
+    with fails_with(PluginError, exit_code=USAGE):
         load_plugin(directory)
-    except PluginError as error:
-        raise CommandError(str(error), exit_code=USAGE) from error
     if holds_data(directory):
         raise CommandError(f"{directory} is where a host keeps its data. {OWN_DIRECTORY}", exit_code=USAGE)
 
@@ -145,7 +131,7 @@ class DevSession:
         return connect(self.url, self.data)
 
     async def until_interrupted(self) -> None:
-        say(f"watching {self.directory}; Ctrl-C stops")
+        relay.say(f"watching {self.directory}; Ctrl-C stops")
         saved: Stamps | None = None
         while True:
             stamps = snapshot(self.directory)
@@ -155,7 +141,7 @@ class DevSession:
             if await self._try(stamps):
                 await self._leave_the_others()
                 await changed(self.directory, stamps)
-                say("saved; starting again")
+                relay.say("saved; starting again")
 
     async def _try(self, stamps: Stamps) -> bool:
         """The plugin as it is saved now, on the host that is there now."""
@@ -163,7 +149,7 @@ class DevSession:
             return await self._attached(load_plugin(self.directory), self.host(), stamps)
         except (HostGoneError, OSError, websockets.WebSocketException) as error:
             if _is_refusal(error):
-                say(f"the host refused it: {error}; {ON_SAVE}")
+                relay.say(f"the host refused it: {error}; {ON_SAVE}")
                 return True
             return await self._wait_for_a_host(str(error))
         except RefusedError as error:
@@ -171,31 +157,32 @@ class DevSession:
                 return await self._wait_for_a_host(str(error))  # a host that starts anew has another local token
             if not self._was_attached:
                 raise
-            say(f"the host refused it: {error}; {ON_SAVE}")
+            relay.say(f"the host refused it: {error}; {ON_SAVE}")
         except (PluginError, CommandError) as error:
-            say(f"{str(error).rstrip('.')}; {ON_SAVE}")
+            relay.say(f"{str(error).rstrip('.')}; {ON_SAVE}")
         return True
 
     async def _wait_for_a_host(self, why: str) -> bool:
         if why != self._no_host:
-            say(f"no host to attach to, trying again: {why}")
+            relay.say(f"no host to attach to, trying again: {why}")
         self._no_host = why
         await asyncio.sleep(RETRY_SECONDS)
         return False
 
     async def _attached(self, plugin: Plugin, client: HostClient, stamps: Stamps) -> bool:
-        """One plugin process on one connection."""
-        token = await asyncio.to_thread(mint, plugin, client)
-        async with open_socket(address(client.url, token), max_size=FRAME_BYTES, compression=None) as socket:
+        token = await asyncio.to_thread(relay.mint, plugin, client)
+        async with open_socket(
+            relay.address(client.url, token), max_size=relay.FRAME_BYTES, compression=None
+        ) as socket:
             self._no_host = ""
-            process = await start(plugin)
-            self._cluster = self._cluster or DevCluster(plugin, lambda: mint(plugin, self.host()), client.url)
+            process = await relay.start(plugin)
+            self._cluster = self._cluster or DevCluster(plugin, lambda: relay.mint(plugin, self.host()), client.url)
             news = asyncio.create_task(self._announce(plugin, client))
             try:
                 return await _carry(plugin, process, socket, stamps, self._cluster.heard)
             finally:
                 news.cancel()
-                await asyncio.shield(stop(process))
+                await asyncio.shield(relay.stop(process))
 
     async def _leave_the_others(self) -> None:
         cluster, self._cluster = self._cluster, None
@@ -208,9 +195,9 @@ class DevSession:
             while not (runners := await asyncio.to_thread(_attached_runners, plugin, client)):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)  # the host has no event for this
             self._was_attached = True
-            say(f"attached {', '.join(runners)} to {client.url}")
+            relay.say(f"attached {', '.join(runners)} to {client.url}")
             agents = await asyncio.to_thread(client.call, "GET", at("agents"))
-            say(self._how_to_chat(agents["agents"], runners))
+            relay.say(self._how_to_chat(agents["agents"], runners))
 
     def _how_to_chat(self, agents: list[dict[str, Any]], runners: list[str]) -> str:
         known = [agent["agentId"] for agent in agents if agent["runnerId"] in runners]
@@ -223,7 +210,7 @@ def _is_refusal(error: Exception) -> bool:
     """The host is there and does not want this plugin as it is."""
     if isinstance(error, websockets.InvalidStatus):
         return 400 <= error.response.status_code < 500
-    return isinstance(error, websockets.ConnectionClosed) and refuses(error.rcvd.code if error.rcvd else None)
+    return isinstance(error, websockets.ConnectionClosed) and relay.refuses(error.rcvd.code if error.rcvd else None)
 
 
 def _attached_runners(plugin: Plugin, client: HostClient) -> list[str]:
@@ -231,22 +218,24 @@ def _attached_runners(plugin: Plugin, client: HostClient) -> list[str]:
     return [one["runnerId"] for one in listed if one["plugin"] == plugin.id and one["state"] == "attached"]
 
 
-async def _carry(plugin: Plugin, process: Process, socket: ClientConnection, stamps: Stamps, heard: Heard) -> bool:
+async def _carry(
+    plugin: Plugin, process: Process, socket: ClientConnection, stamps: Stamps, heard: relay.Heard
+) -> bool:
     """Carry lines both ways until one side ends or a file is saved. False: the host went away and may come back."""
     runs = RunsUnderWay()
     saved = asyncio.create_task(_saved(plugin.directory, stamps, runs))
-    to_the_plugin = asyncio.create_task(to_plugin(socket, process, lambda line: (heard(line), runs.heard(line))))
-    to_the_host = asyncio.create_task(to_host(process, socket, runs.said))
-    done = await first_of(saved, to_the_plugin, to_the_host)
+    to_the_plugin = asyncio.create_task(relay.to_plugin(socket, process, lambda line: (heard(line), runs.heard(line))))
+    to_the_host = asyncio.create_task(relay.to_host(process, socket, runs.said))
+    done = await relay.first_of(saved, to_the_plugin, to_the_host)
     if saved in done:
         return True
-    if refuses(socket.close_code):
-        say(f"the host refused it: {socket.close_reason or 'it gave no reason, its log may'}; {ON_SAVE}")
+    if relay.refuses(socket.close_code):
+        relay.say(f"the host refused it: {socket.close_reason or 'it gave no reason, its log may'}; {ON_SAVE}")
         return True
     if to_the_host in done and not isinstance(to_the_host.exception(), websockets.WebSocketException):
-        say(f"the plugin ended with exit code {await process.wait()}; it starts again when you save")
+        relay.say(f"the plugin ended with exit code {await process.wait()}; it starts again when you save")
         return True
-    say(f"the host closed the connection{_why(socket)}; trying again")
+    relay.say(f"the host closed the connection{_why(socket)}; trying again")
     await asyncio.sleep(RETRY_SECONDS)
     return False
 
@@ -256,7 +245,7 @@ async def _saved(directory: Path, stamps: Stamps, runs: RunsUnderWay) -> None:
     await changed(directory, stamps)
     if runs:
         are = "is" if len(runs) == 1 else "are"
-        say(
+        relay.say(
             f"saved; {counted(len(runs), 'run')} {are} under way and may finish first, for {FINISH_SECONDS:g} s at most"
         )
     with suppress(TimeoutError):

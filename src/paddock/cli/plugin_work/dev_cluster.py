@@ -16,18 +16,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as open_socket
 
 from paddock.cli.output import CommandError
-from paddock.cli.plugin_work.dev_relay import (
-    FRAME_BYTES,
-    first_of,
-    refuses,
-    say,
-    start,
-    stop,
-    through,
-    to_host,
-    to_plugin,
-    with_token,
-)
+from paddock.cli.plugin_work import dev_relay as relay
 from paddock.runners.installed.plugins import Plugin
 
 RETRY_SECONDS = 1.0
@@ -73,30 +62,30 @@ class DevCluster:
         with suppress(CommandError, OSError, websockets.WebSocketException):  # whoever meets the first host says why
             socket = await self._reached(door, await asyncio.to_thread(self._token))
             async with socket:
-                process = await start(self._plugin)
+                process = await relay.start(self._plugin)
                 try:
-                    carried = to_plugin(socket, process, lambda _: None), to_host(process, socket)
-                    await first_of(*map(asyncio.create_task, carried))
+                    carried = relay.to_plugin(socket, process, lambda _: None), relay.to_host(process, socket)
+                    await relay.first_of(*map(asyncio.create_task, carried))
                 finally:
-                    await asyncio.shield(stop(process))
-            if refuses(socket.close_code) and socket.close_code != NO_TOKEN:
-                say(f"{door} refused it: {socket.close_reason or 'it gave no reason, its log may'}")
+                    await asyncio.shield(relay.stop(process))
+            if relay.refuses(socket.close_code) and socket.close_code != NO_TOKEN:
+                relay.say(f"{door} refused it: {socket.close_reason or 'it gave no reason, its log may'}")
                 return False
         return True
 
     async def _reached(self, door: str, token: str) -> ClientConnection:
         try:
-            reached = await _open(with_token(door, token))
+            reached = await _open(relay.with_token(door, token))
         except (OSError, websockets.WebSocketException):  # a timeout is an OSError too
-            reached = await _open(through(self._front, door, token))
-            say(f"also at {door}, through {self._front}")
+            reached = await _open(relay.through(self._front, door, token))
+            relay.say(f"also at {door}, through {self._front}")
         else:
-            say(f"also at {door}")
+            relay.say(f"also at {door}")
         return reached
 
 
 async def _open(address: str) -> ClientConnection:
-    return await open_socket(address, max_size=FRAME_BYTES, compression=None, open_timeout=REACH_SECONDS)
+    return await open_socket(address, max_size=relay.FRAME_BYTES, compression=None, open_timeout=REACH_SECONDS)
 
 
 def _peers_in(line: bytes) -> list[str] | None:

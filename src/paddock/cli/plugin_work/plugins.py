@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paddock.cli import presence
-from paddock.cli.output import FAILED, CommandError, command, note, want_yes, write
+from paddock.cli.output import FAILED, CommandError, command, fails_with, note, want_yes, write
 from paddock.cli.plugin_work import sharing
 from paddock.rules.agents.addresses import is_postgres
 from paddock.runners.installed.plugins import Level
@@ -15,13 +15,12 @@ from paddock.settings import Settings
 
 def install(source: Path, settings: Settings, *, yes: bool, replace: bool) -> None:
     """Show what the package is and asks for, and install it only after a yes."""
-    package = _read(source)
+    with fails_with(PackageError):
+        package = read_package(source)
     plugins = InstalledPlugins(settings.data)
     presence.check_possible(settings.data)
-    try:
+    with fails_with(PackageError):
         plugins.check_free(package.about.id, replace=replace)  # before anybody reads about it
-    except PackageError as error:
-        raise CommandError(str(error)) from error
     shared = is_postgres(settings.store)
     if shared and not replace:
         sharing.check_free(settings.store, package)
@@ -32,10 +31,8 @@ def install(source: Path, settings: Settings, *, yes: bool, replace: bool) -> No
             unasked="Installing needs a yes. Run it in a terminal, or add --yes if you have read the above.",
             refused="Not installed.",
         )
-    try:
+    with fails_with(PackageError, OSError):
         entry = plugins.install(package, replace=replace)
-    except (PackageError, OSError) as error:
-        raise CommandError(str(error)) from error
     _say(f"Installed {entry.plugin} {entry.version}.")
     if shared:
         sharing.share(settings.store, package)
@@ -83,13 +80,6 @@ def remove(plugin: str, settings: Settings) -> None:
         _say("The running host sends it no new runs from now on; those under way may finish.")
 
 
-def _read(source: Path) -> Package:
-    try:
-        return read_package(source)
-    except PackageError as error:
-        raise CommandError(str(error)) from error
-
-
 def _stronger(one: Level, other: Level) -> Level:
     return "L1" if "L1" in {one, other} else "L0"
 
@@ -110,10 +100,8 @@ def _memory_words(asked: int, most: int) -> str:
 
 
 def _entries(plugins: InstalledPlugins) -> list[Installed]:
-    try:
+    with fails_with(PackageError):
         return plugins.list()
-    except PackageError as error:
-        raise CommandError(str(error)) from error
 
 
 def _description(package: Package, present: Installed | None, host: Settings) -> str:

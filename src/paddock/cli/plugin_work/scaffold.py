@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from paddock.cli.output import USAGE, CommandError, program, write
+from paddock.cli.output import USAGE, CommandError, fails_with, program, write
 from paddock_sdk.protocol.ids import PluginId
 
 PLUGIN_FILE = """\
@@ -98,7 +98,8 @@ agents:
 
 def new(name: str, *, author: str | None) -> None:
     """Write the plugin into ./NAME, which must not exist yet."""
-    plugin = _plugin_id(author or _user_name(), name)
+    with fails_with(ValueError, says="{}.".format, exit_code=USAGE):
+        plugin = PluginId(author or _user_name(), name)
     target = Path.cwd() / plugin.name
     if target.exists():
         raise CommandError(f"{target} exists already. Choose another name, or remove it first.", exit_code=USAGE)
@@ -115,13 +116,6 @@ def files(plugin: PluginId) -> dict[str, str]:
     title = _class_name(plugin.name)
     templates = {"paddock-plugin.toml": PLUGIN_FILE, "runner.py": RUNNER, "test_runner.py": TEST, "README.md": README}
     return {file: text.format(author=plugin.author, name=plugin.name, title=title) for file, text in templates.items()}
-
-
-def _plugin_id(author: str, name: str) -> PluginId:
-    try:
-        return PluginId(author, name)
-    except ValueError as error:
-        raise CommandError(f"{error}.", exit_code=USAGE) from error
 
 
 def _user_name() -> str:

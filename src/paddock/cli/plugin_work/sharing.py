@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from paddock.cli.output import CommandError
+from paddock.cli.output import CommandError, fails_with
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow, PluginRow
 from paddock.runners.packages import InstalledPlugins, Package
@@ -79,9 +79,6 @@ def _ask(address: str, question: "Callable[[PostgresStore], Awaitable[Answer]]")
         finally:
             await store.close()
 
-    try:
+    says = "The store that the hosts share could not be asked: {}. Other hosts were not told; try again.".format
+    with fails_with(StorageUnavailableError, HostError, says=says):
         return asyncio.run(asked())
-    except (StorageUnavailableError, HostError) as error:
-        raise CommandError(
-            f"The store that the hosts share could not be asked: {error}. Other hosts were not told; try again."
-        ) from error

@@ -147,13 +147,10 @@ class Agents:
         return agent_id in self._named
 
     def named_runners(self) -> set[str]:
-        """The runners of the agents in the file."""
         return {binding.runner_id for binding in self._named.values()}
 
     def stored(self, workspace: str) -> Mapping[str, AgentBinding]:
         return self._stored.get(workspace, {})
-
-    # --- within
 
     def _of(self, workspace: str) -> _InForce:
         offers = self._offers(workspace)

@@ -22,10 +22,10 @@ from paddock.rules.agents.config import (
     with_values,
 )
 from paddock.rules.agents.resources import AgentExtras
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import ErrorCode, HostError, RunCode
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
-CONFIG_INVALID = "agent.config_invalid"
+CONFIG_INVALID: RunCode = "agent.config_invalid"
 IN_FILE_ONLY = "directories of the host's machine are named in the agents file only"
 OTHERS_WORDS = "agents that read everybody's conversations are written in the agents file only"
 MAX_SECRET_BYTES = 64 * 1024

@@ -83,11 +83,6 @@ class Defined:
     resources: NamedResources = NOTHING_NAMED
 
 
-def load_agents(path: Path | None, *, max_queue: int = 100) -> Agents:
-    """Read `agents.yaml`; without a path, the built-in agents. Raises AgentsFileError."""
-    return in_force(defined_in(path), max_queue)
-
-
 def defined_in(path: Path | None, files: AgentFiles | None = None) -> Defined:
     """Read the agents file, or return the built-in agents without one. Raises AgentsFileError."""
     if path is None:
@@ -104,11 +99,6 @@ def read_file(path: Path, files: AgentFiles | None = None) -> Defined:
     except UnicodeDecodeError as error:
         raise AgentsFileError(f"{path}: is not UTF-8 text") from error
     return read_agents(text, str(path), base=path.absolute().parent, files=files)
-
-
-def parse_agents(text: str, where: str, *, max_queue: int = 100) -> Agents:
-    """Agents from the text of an agents file. Raises AgentsFileError."""
-    return in_force(read_agents(text, where), max_queue)
 
 
 def in_force(defined: Defined, max_queue: int, offers: RunnerNames = no_runner_names) -> Agents:

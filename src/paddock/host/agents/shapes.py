@@ -97,7 +97,6 @@ class Skill(_Shape):
     )
 
     def for_run(self, base: Path) -> dict[str, Any]:
-        """The skill as runs see it."""
         fields = {
             "skill_name": self.name,
             "display_name": self.display_name,
@@ -334,7 +333,6 @@ def real(base: Path, path: str) -> Path:
 
 
 def name_problem(name: str) -> str | None:
-    """Why this cannot be an agent's name."""
     if NAME.fullmatch(name):
         return None
     return f"{name!r} is no name for an agent; use letters, digits, '.', '_' and '-', at most 64"

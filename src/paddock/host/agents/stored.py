@@ -6,6 +6,7 @@ name files or variables of the host: an administrator of a workspace is not an o
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, cast
 
 import msgspec
@@ -45,35 +46,27 @@ MAX_AGENTS = 500
 """How many agents one workspace may make."""
 
 
+@dataclass(eq=False)
 class StoredAgents:
-    def __init__(
-        self,
-        agents: Agents,
-        *,
-        kept: AgentRecords,
-        records: KeptRecords,
-        clock: Callable[[], float],
-        sealing: Sealing,
-        opened: ApiAgents = NOTHING_OPENED,
-    ) -> None:
-        """`opened`: resources of the host that its operator lets these agents name."""
-        self._opened = opened
-        self._agents = agents
-        self._sealing = sealing
-        self._kept = kept
-        self._records = records
-        self._clock = clock
-        self._one_at_a_time = asyncio.Lock()
-        """Keeps `load` from removing an agent that is made while it works on an older list."""
-        self._in_force: dict[tuple[str, str], bytes] = {}
-        """The stored body of each agent in force, by workspace and name."""
+    agents: Agents
+    _: KW_ONLY
+    kept: AgentRecords
+    records: KeptRecords
+    clock: Callable[[], float]
+    sealing: Sealing
+    opened: ApiAgents = NOTHING_OPENED
+    """Resources of the host that its operator lets these agents name."""
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Keeps `load` from removing an agent that is made while it works on an older list."""
+    _in_force: dict[tuple[str, str], bytes] = field(default_factory=dict[tuple[str, str], bytes], init=False)
+    """The stored body of each agent in force, by workspace and name."""
 
     async def load(self) -> None:
         """Put exactly the stored agents in force. One that cannot be read is logged and passed over."""
         async with self._one_at_a_time:
-            rows = await self._kept.stored_agents()
+            rows = await self.kept.stored_agents()
             there = {(row.workspace_id, row.agent_id) for row in rows}
-            self._agents.keep_stored(there)
+            self.agents.keep_stored(there)
             self._in_force = {key: body for key, body in self._in_force.items() if key in there}
             changed = [row for row in rows if self._in_force.get((row.workspace_id, row.agent_id)) != row.body]
             for number, row in enumerate(changed):
@@ -100,11 +93,11 @@ class StoredAgents:
         giver = Principal(row.workspace_id, row.updated_by)
         files = [await self._file(giver, file_id) for file_id in shape.files]
         there = tuple(file for file in files if file is not None)
-        self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
+        self.agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
         if lost:
             text = "settings of an agent were sealed with another secret and cannot be opened: write them again"
             log.warning(text, action="agents.load", agent=row.agent_id, workspace=row.workspace_id, settings=lost)
-        elif not self._is_sealed(kept):
+        elif not all(self.sealing.is_current(text) for _, text in secret_places(kept)):
             return await self._seal_again(row, defined)
         return row.body
 
@@ -113,7 +106,7 @@ class StoredAgents:
     def _sealed(self, workspace: str, agent_id: str, defined: Mapping[str, Any]) -> bytes:
         """Encode a definition with its secrets sealed, each for this agent and this place only."""
         sealed = {
-            place: self._sealing.seal(text, (workspace, agent_id, *place)) for place, text in secret_places(defined)
+            place: self.sealing.seal(text, (workspace, agent_id, *place)) for place, text in secret_places(defined)
         }
         return msgspec.json.encode(with_values(defined, sealed))
 
@@ -122,8 +115,8 @@ class StoredAgents:
         found: dict[SettingPath, str] = {}
         lost: list[SettingPath] = []
         for place, text in secret_places(kept):
-            if self._sealing.is_sealed(text):
-                opened = self._sealing.opened(text, (row.workspace_id, row.agent_id, *place))
+            if self.sealing.is_sealed(text):
+                opened = self.sealing.opened(text, (row.workspace_id, row.agent_id, *place))
                 if opened is None:
                     lost.append(place)
                 else:
@@ -133,25 +126,21 @@ class StoredAgents:
             drop(defined, place)
         return defined, [".".join(map(str, place)) for place in lost]
 
-    def _is_sealed(self, kept: Mapping[str, Any]) -> bool:
-        """True when every secret is sealed with the newest cluster secret."""
-        return all(self._sealing.is_current(text) for _, text in secret_places(kept))
-
     async def _seal_again(self, row: AgentRow, defined: Mapping[str, Any]) -> bytes:
         """Seal secrets that an older version stored open, or that an older cluster secret sealed."""
-        newest = await self._kept.stored_agent(row.workspace_id, row.agent_id)
+        newest = await self.kept.stored_agent(row.workspace_id, row.agent_id)
         if newest is None or newest.body != row.body:
             return row.body  # it was changed, and sealed, a moment ago
         sealed = replace(row, body=self._sealed(row.workspace_id, row.agent_id, defined))
-        await self._records.write([sealed])
+        await self.records.write([sealed])
         return sealed.body
 
     async def _look_again(self, workspace: str, agent_id: str) -> None:
         """Read the agent again before a change: another host may have changed it."""
-        row = await self._kept.stored_agent(workspace, agent_id)
+        row = await self.kept.stored_agent(workspace, agent_id)
         if row is None:
             self._in_force.pop((workspace, agent_id), None)
-            self._agents.remove(workspace, agent_id)
+            self.agents.remove(workspace, agent_id)
         elif self._in_force.get((workspace, agent_id)) != row.body:
             await self._put_in_force(row)
 
@@ -166,39 +155,28 @@ class StoredAgents:
     ) -> tuple[AgentBinding, bool]:
         """Make or change an agent; True when it is new. With `anew` it must not exist yet. Raises HostError."""
         async with self._one_at_a_time:
-            return await self._put(who, agent_id, given, manifest, anew=anew)
-
-    async def _put(
-        self,
-        who: Principal,
-        agent_id: str,
-        given: Mapping[str, Any],
-        manifest: AgentRunnerManifest | None,
-        *,
-        anew: bool,
-    ) -> tuple[AgentBinding, bool]:
-        await self._look_again(who.workspace_id, agent_id)
-        before = self._agents.stored(who.workspace_id).get(agent_id)
-        try:
-            if anew and before is not None:
-                text = f"there is an agent {agent_id!r} already; choose another name, or change that one"
-                raise HostError(ErrorCode.CONFLICT, text)
-            shape = self._checked(who, agent_id, _with_secrets_of(before, given, manifest), before)
-            files = await self._files(who, shape)
-            binding = shape.bound_as(agent_id, origin="api", files=files)
-            if problems := leads_outside(binding):
-                raise HostError(ErrorCode.INVALID_ARGUMENT, problems[0])
-            if manifest is not None:
-                settle_config(binding, manifest, self._opened)
-        except HostError as error:
-            await self._records.write([self._audit(who, "agents.put", agent_id, error)])
-            raise
-        body = self._sealed(who.workspace_id, agent_id, binding.defined)
-        row = AgentRow(who.workspace_id, agent_id, body, self._clock(), who.user_id)
-        await self._records.write([row, self._audit(who, "agents.put", agent_id)])
-        self._agents.store(who.workspace_id, binding)
-        self._in_force[who.workspace_id, agent_id] = body
-        return binding, before is None
+            await self._look_again(who.workspace_id, agent_id)
+            before = self.agents.stored(who.workspace_id).get(agent_id)
+            try:
+                if anew and before is not None:
+                    text = f"there is an agent {agent_id!r} already; choose another name, or change that one"
+                    raise HostError(ErrorCode.CONFLICT, text)
+                shape = self._checked(who, agent_id, _with_secrets_of(before, given, manifest), before)
+                files = await self._files(who, shape)
+                binding = shape.bound_as(agent_id, origin="api", files=files)
+                if problems := leads_outside(binding):
+                    raise HostError(ErrorCode.INVALID_ARGUMENT, problems[0])
+                if manifest is not None:
+                    settle_config(binding, manifest, self.opened)
+            except HostError as error:
+                await self.records.write([self._audit(who, "agents.put", agent_id, error)])
+                raise
+            body = self._sealed(who.workspace_id, agent_id, binding.defined)
+            row = AgentRow(who.workspace_id, agent_id, body, self.clock(), who.user_id)
+            await self.records.write([row, self._audit(who, "agents.put", agent_id)])
+            self.agents.store(who.workspace_id, binding)
+            self._in_force[who.workspace_id, agent_id] = body
+            return binding, before is None
 
     async def delete(self, who: Principal, agent_id: str) -> None:
         """Delete an agent; its running runs go on to their end."""
@@ -206,17 +184,15 @@ class StoredAgents:
             await self._look_again(who.workspace_id, agent_id)
             try:
                 self._check_mine(agent_id)
-                if agent_id not in self._agents.stored(who.workspace_id):
+                if agent_id not in self.agents.stored(who.workspace_id):
                     raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id!r} to delete")
             except HostError as error:
-                await self._records.write([self._audit(who, "agents.delete", agent_id, error)])
+                await self.records.write([self._audit(who, "agents.delete", agent_id, error)])
                 raise
-            row = AgentRow(who.workspace_id, agent_id, b"", self._clock(), who.user_id)
-            await self._records.write([row, self._audit(who, "agents.delete", agent_id)])
+            row = AgentRow(who.workspace_id, agent_id, b"", self.clock(), who.user_id)
+            await self.records.write([row, self._audit(who, "agents.delete", agent_id)])
             self._in_force.pop((who.workspace_id, agent_id), None)
-            self._agents.remove(who.workspace_id, agent_id)
-
-    # --- within
+            self.agents.remove(who.workspace_id, agent_id)
 
     def _checked(
         self, who: Principal, agent_id: str, given: Mapping[str, Any], before: AgentBinding | None
@@ -224,7 +200,7 @@ class StoredAgents:
         if (problem := name_problem(agent_id)) is not None:
             raise HostError(ErrorCode.INVALID_ARGUMENT, problem)
         self._check_mine(agent_id)
-        if before is None and len(self._agents.stored(who.workspace_id)) >= MAX_AGENTS:
+        if before is None and len(self.agents.stored(who.workspace_id)) >= MAX_AGENTS:
             raise HostError(ErrorCode.CONFLICT, f"a workspace makes at most {MAX_AGENTS} agents; delete one first")
         shape = _read(given)
         _refuse_references(shape)
@@ -245,18 +221,18 @@ class StoredAgents:
 
     async def _file(self, giver: Principal, file_id: str) -> OfferedFile | None:
         """A file of its author's own; everybody who talks to the agent can read it, so no other file may be given."""
-        row = await self._records.artifact(file_id)
-        if row is None or (row.workspace_id, row.user_id) != (giver.workspace_id, giver.user_id):
+        row = await self.records.artifact(file_id)
+        if row is None or not giver.owns(row):
             return None
         return OfferedFile(file_id, row.name or "", row.mime_type or "")
 
     def _check_mine(self, agent_id: str) -> None:
-        if self._agents.in_file(agent_id):
+        if self.agents.in_file(agent_id):
             text = f"agent {agent_id!r} is from the agents file, which wins; change it there"
             raise HostError(ErrorCode.CONFLICT, text)
 
     def _audit(self, who: Principal, action: str, agent_id: str, error: HostError | None = None) -> AuditRow:
-        return who.audit(action, agent_id[:64], at=self._clock(), error=error)
+        return who.audit(action, agent_id[:64], at=self.clock(), error=error)
 
 
 def _read(given: Mapping[str, Any]) -> AgentShape:

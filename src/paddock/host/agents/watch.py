@@ -6,15 +6,15 @@ of the file change with it. Only new runs see the new agents: a run keeps its gr
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from dataclasses import KW_ONLY, InitVar, dataclass
 from pathlib import Path
-from threading import Thread
 
 import structlog
 
 from paddock.host.agents.agents import Agents
 from paddock.host.agents.file import AgentsFileError, Defined
 from paddock.host.audit import by_host
+from paddock.ports.waiting import on_own_thread
 from paddock.rules.agents.specs import NamedResources
 from paddock.rules.rows.rows import AuditRow
 
@@ -31,98 +31,71 @@ Prepare = Callable[[NamedResources, bool], Callable[[], None]]
 on a thread. Raises AgentsFileError, and then nothing has changed."""
 
 
+@dataclass(eq=False)
 class AgentsWatch:
-    def __init__(
-        self,
-        path: Path,
-        agents: Agents,
-        *,
-        seen: Marks,
-        read: Callable[[], Defined],
-        resources: NamedResources,
-        prepare: Prepare,
-        note: Callable[[AuditRow], None],
-        clock: Callable[[], float],
-    ) -> None:
-        """`seen` are the marks taken before the agents were read, `resources` those the file named then. `read` is
-        called on a thread and raises AgentsFileError."""
-        self._path = path
-        self._agents = agents
-        self._note = note
-        self._clock = clock
-        self._seen = seen
-        self._read_file = read
-        self._prepare = prepare
+    path: Path
+    agents: Agents
+    _: KW_ONLY
+    seen: Marks
+    """The marks taken before the agents were read, then those of the last look."""
+    read: Callable[[], Defined]
+    """Called on a thread. Raises AgentsFileError."""
+    resources: InitVar[NamedResources]
+    """What the file named when it was read."""
+    prepare: Prepare
+    note: Callable[[AuditRow], None]
+    clock: Callable[[], float]
+
+    def __post_init__(self, resources: NamedResources) -> None:
         self._named = resources.tools
         """The tools named by the last readable agents file; watched even while they cannot be used."""
-        self._tools = seen[1:]
+        self._tools = self.seen[1:]
         """The marks of the tools in force."""
 
     async def reload_if_changed(self) -> bool:
         """Put changes since the last call in force; return True when there were any."""
-        seen = await asyncio.to_thread(marks_of, self._path, self._named)
-        if seen == self._seen:
+        seen = await asyncio.to_thread(marks_of, self.path, self._named)
+        if seen == self.seen:
             return False
-        self._seen = seen
+        self.seen = seen
         try:
             async with asyncio.timeout(READ_SECONDS):  # a program may do anything while it is imported
-                defined, put_in_force = await _on_own_thread(self._read)
+                defined, put_in_force = await on_own_thread("paddock-agents-file", self._read)
         except AgentsFileError as error:
             self._refuse(str(error))
             return False
         except TimeoutError:
-            self._refuse(f"{self._path} was not read within {READ_SECONDS:g} seconds; it must not wait for anything")
+            self._refuse(f"{self.path} was not read within {READ_SECONDS:g} seconds; it must not wait for anything")
             return False
         put_in_force()
         self._replace_agents(defined)
         return True
 
     def _read(self) -> Read:
-        defined = self._read_file()
+        defined = self.read()
         self._named = defined.resources.tools
         tools = marks_of_tools(self._named)
-        self._seen = (self._seen[0], *tools)
-        put_in_force = self._prepare(defined.resources, tools != self._tools)
+        self.seen = (self.seen[0], *tools)
+        put_in_force = self.prepare(defined.resources, tools != self._tools)
         self._tools = tools
         return defined, put_in_force
 
     def _refuse(self, problem: str) -> None:
-        self._agents.problem = problem
+        self.agents.problem = problem
         log.warning(
             "the agents file cannot be used; the agents stay as they were", action="agents.reload", reason=problem
         )
         self._record("invalid", problem)
 
     def _replace_agents(self, defined: Defined) -> None:
-        self._agents.replace(defined.bindings, defined.default_agent_id)
-        self._agents.problem = None
+        self.agents.replace(defined.bindings, defined.default_agent_id)
+        self.agents.problem = None
         names = ", ".join(binding.agent_id for binding in defined.bindings)
         log.info("the agents file was changed and is in force", action="agents.reload", agents=names)
         self._record("allowed", f"in force: {names}")
 
     def _record(self, result: str, reason: str) -> None:
-        self._note(by_host("agents.reload", self._path.name, at=self._clock(), result=result, reason=reason[:500]))
-
-
-async def _on_own_thread(work: Callable[[], Read]) -> Read:
-    """Call on a daemon thread: a call that never returns does not keep the host from ending."""
-    loop, done = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
-
-    def settle(result: Read | None, error: Exception | None) -> None:
-        if not done.done():
-            done.set_exception(error) if error is not None else done.set_result(result)
-
-    def go() -> None:
-        result, problem = None, None
-        try:
-            result = work()
-        except Exception as error:  # noqa: BLE001 - raised at the await below
-            problem = error
-        with suppress(RuntimeError):  # the host has ended
-            loop.call_soon_threadsafe(settle, result, problem)
-
-    Thread(target=go, name="paddock-agents-file", daemon=True).start()
-    return await done
+        self.note(by_host("agents.reload", self.path.name, at=self.clock(), result=result, reason=reason[:500]))
 
 
 def marks_of(path: Path, tools: Sequence[str]) -> Marks:

@@ -4,6 +4,7 @@ A job runs as the user who made it, in a conversation of its own. Other users ca
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -20,7 +21,7 @@ from paddock.host.runs.authority import Authority
 from paddock.host.session.arrivals import Accepted
 from paddock.host.zones import find_zone
 from paddock.ports import AutomationRecords
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import ErrorCode, HostError, invalid
 from paddock.rules.rows.automation import AutomationGone, AutomationRow, JobsCap, TickRow
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.schedule.schedule import Job, Missed, ScheduleError, check, from_body, next_tick, to_body
@@ -79,11 +80,11 @@ def read_job(given: Mapping[str, Any], *, time_zone: str, now: float) -> tuple[J
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the job"
-        raise _wrong(f"{place}: {complaint_of(first)}") from error
+        raise invalid(f"{place}: {complaint_of(first)}") from error
     if (shape.cron is None) == (shape.rrule is None):
-        raise _wrong("give either cron or rrule: a cron line such as '0 9 * * 1-5', or an RRULE such as FREQ=DAILY")
+        raise invalid("give either cron or rrule: a cron line such as '0 9 * * 1-5', or an RRULE such as FREQ=DAILY")
     if shape.starts_at is not None and shape.starts_at.tzinfo is None:
-        raise _wrong("startsAt needs an offset, such as 2026-01-05T09:00:00+01:00")
+        raise invalid("startsAt needs an offset, such as 2026-01-05T09:00:00+01:00")
     return _job(shape, shape.time_zone or time_zone, now), shape.enabled
 
 
@@ -91,11 +92,11 @@ def check_schedule(job: Job) -> None:
     """Check that the schedule has ticks; slow for a rule that never matches. Raises HostError."""
     zone = find_zone(job.time_zone)
     if zone is None:
-        raise _wrong(f"timeZone: there is no {job.time_zone[:64]!r}; use an IANA name, such as Europe/Berlin")
+        raise invalid(f"timeZone: there is no {job.time_zone[:64]!r}; use an IANA name, such as Europe/Berlin")
     try:
         check(job.schedule, zone)
     except ScheduleError as error:
-        raise _wrong(f"{job.kind}: {error}") from error
+        raise invalid(f"{job.kind}: {error}") from error
 
 
 def _job(shape: JobShape, zone: str, now: float) -> Job:
@@ -113,12 +114,7 @@ def _job(shape: JobShape, zone: str, now: float) -> Job:
     )
 
 
-def _wrong(sentence: str) -> HostError:
-    return HostError(ErrorCode.INVALID_ARGUMENT, sentence)
-
-
 def as_given(job: Job, *, enabled: bool) -> dict[str, Any]:
-    """The job as a user writes it."""
     return {
         "name": job.name,
         "prompt": job.prompt,
@@ -142,31 +138,23 @@ class Automation(Value, frozen=True):
     job: Job
 
 
+@dataclass(eq=False)
 class Automations:
-    def __init__(
-        self,
-        records: AutomationRecords,
-        scheduler: Scheduler,
-        *,
-        agents: Agents,
-        authority: Authority,
-        users: Users,
-        clock: Callable[[], float],
-    ) -> None:
-        self._authority = authority
-        self._records = records
-        self._scheduler = scheduler
-        self._agents = agents
-        self._users = users
-        self._clock = clock
+    records: AutomationRecords
+    scheduler: Scheduler
+    _: KW_ONLY
+    agents: Agents
+    authority: Authority
+    users: Users
+    clock: Callable[[], float]
 
     async def list(self, who: Principal) -> Sequence[Automation]:
-        rows = await self._records.automations(who.workspace_id, who.user_id, limit=MAX_JOBS)
+        rows = await self.records.automations(who.workspace_id, who.user_id, limit=MAX_JOBS)
         return [Automation(row, from_body(row.body)) for row in rows]
 
     async def get(self, who: Principal, job_id: str) -> Automation:
-        row = await self._records.automation(job_id)
-        if row is None or (row.workspace_id, row.user_id) != (who.workspace_id, who.user_id):
+        row = await self.records.automation(job_id)
+        if row is None or not who.owns(row):
             raise HostError(ErrorCode.NOT_FOUND, "there is no such automation")
         return Automation(row, from_body(row.body))
 
@@ -200,26 +188,25 @@ class Automations:
         except HostError as error:
             await self._note(who, "automations.delete", job_id, error)
             raise
-        await self._records.write([AutomationGone(job_id), self._audit(who, "automations.delete", job_id)])
+        await self.records.write([AutomationGone(job_id), self._audit(who, "automations.delete", job_id)])
 
     async def fire(self, who: Principal, job_id: str) -> Accepted:
-        return await self._scheduler.fire_now((await self.get(who, job_id)).row)
+        return await self.scheduler.fire_now((await self.get(who, job_id)).row)
 
     async def firings(
         self, who: Principal, job_id: str, *, before: float | None = None, limit: int = 50
     ) -> Sequence[TickRow]:
         await self.get(who, job_id)
-        return await self._records.ticks(job_id, before=before, limit=limit)
+        return await self.records.ticks(job_id, before=before, limit=limit)
 
     async def of_thread(self, who: Principal, session_id: str) -> Automation | None:
         """The caller's job that a conversation belongs to, if any."""
-        row = await self._records.automation_of_thread(session_id)
-        if row is None or (row.workspace_id, row.user_id) != (who.workspace_id, who.user_id):
+        row = await self.records.automation_of_thread(session_id)
+        if row is None or not who.owns(row):
             return None
         return Automation(row, from_body(row.body))
 
     def upcoming(self, automation: Automation) -> Sequence[float]:
-        """The next few ticks."""
         zone, tick = find_zone(automation.job.time_zone), automation.row.next_at
         found: list[float] = []
         while automation.row.enabled and zone is not None and tick is not None and len(found) < UPCOMING:
@@ -227,11 +214,9 @@ class Automations:
             tick = next_tick(automation.job.schedule, zone, tick)
         return found
 
-    # --- within ------------------------------------------------------------------------------------------------------
-
     async def _read(self, who: Principal, given: Mapping[str, Any]) -> Automation:
-        now = self._clock()
-        profile = await self._users.profile(who)
+        now = self.clock()
+        profile = await self.users.profile(who)
         job, enabled = read_job(given, time_zone=profile.time_zone or LAST_RESORT, now=now)
         await self._check(who, job)
         await self._check_tools(who, job)
@@ -249,7 +234,7 @@ class Automations:
         return Automation(row, job)
 
     async def _changed(self, who: Principal, known: Automation, given: Mapping[str, Any]) -> Automation:
-        row, now = known.row, self._clock()
+        row, now = known.row, self.clock()
         before = as_given(known.job, enabled=row.enabled)
         for one, other in (("cron", "rrule"), ("rrule", "cron")):
             if given.get(one) is not None:
@@ -263,20 +248,20 @@ class Automations:
         return Automation(replace(row, body=to_body(job), enabled=enabled, next_at=next_at, updated_at=now), job)
 
     async def _check(self, who: Principal, job: Job) -> None:
-        if job.agent_id is not None and not self._agents.known(job.agent_id, who.workspace_id):
+        if job.agent_id is not None and not self.agents.known(job.agent_id, who.workspace_id):
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"agentId: there is no agent {job.agent_id[:64]!r}")
         await anyio.to_thread.run_sync(check_schedule, job)  # slow for a rule that never matches
 
     async def _check_tools(self, who: Principal, job: Job) -> None:
         """Raises HostError for a tool that the job's agent does not have. An agent that cannot answer now is not
         checked; the job's runs will report it."""
-        agents = self._agents
+        agents = self.agents
         agent_id = job.agent_id or agents.default_agent_id or ""
         binding = agents.get(agent_id, who.workspace_id)
         if not job.enabled_tools or binding is None:
             return
-        await self._authority.prepare(agent_id, who.workspace_id)
-        part = self._authority.agent(binding, who.workspace_id)
+        await self.authority.prepare(agent_id, who.workspace_id)
+        part = self.authority.agent(binding, who.workspace_id)
         has = sorted(part.allowance.tools) if part is not None else job.enabled_tools
         unknown = next((name for name in job.enabled_tools if name not in has), None)
         if unknown is not None:
@@ -285,15 +270,15 @@ class Automations:
             raise HostError(ErrorCode.INVALID_ARGUMENT, text)
 
     async def _write(self, who: Principal, action: str, made: Automation, *conditions: JobsCap) -> None:
-        await self._records.write([made.row, *conditions, self._audit(who, action, made.row.job_id)])
-        self._scheduler.wake()
+        await self.records.write([made.row, *conditions, self._audit(who, action, made.row.job_id)])
+        self.scheduler.wake()
 
     async def _note(self, who: Principal, action: str, job_id: str, error: HostError) -> None:
         if error.code is not ErrorCode.UNAVAILABLE:
-            await self._records.write([self._audit(who, action, job_id, error)])
+            await self.records.write([self._audit(who, action, job_id, error)])
 
     def _audit(self, who: Principal, action: str, job_id: str, error: HostError | None = None) -> AuditRow:
-        return who.audit(action, job_id[:64], at=self._clock(), reason="their own", error=error)
+        return who.audit(action, job_id[:64], at=self.clock(), reason="their own", error=error)
 
 
 def _first_tick(job: Job, now: float) -> float | None:

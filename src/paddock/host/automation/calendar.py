@@ -12,11 +12,12 @@ from typing import Any
 
 import anyio.to_thread
 
+from paddock.host.conflicts import written_first
 from paddock.host.ids import new_id
 from paddock.host.zones import find_zone
 from paddock.ports import CalendarRecords
 from paddock.ports.tools import ToolUse
-from paddock.rules.errors import ErrorCode, HostError, needed_for
+from paddock.rules.errors import ErrorCode, HostError, invalid, needed_for
 from paddock.rules.rows.automation import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.schedule.calendar import (
@@ -52,10 +53,12 @@ _ONE_DAY = timedelta(days=1)
 def zone_of(name: object) -> tzinfo:
     """The time zone of this name; there is no default. Raises HostError."""
     if not isinstance(name, str) or not name:
-        raise _wrong("event_timezone is missing: name the IANA time zone the times are meant in, such as Europe/Berlin")
+        raise invalid(
+            "event_timezone is missing: name the IANA time zone the times are meant in, such as Europe/Berlin"
+        )
     zone = find_zone(name)
     if zone is None:
-        raise _wrong(f"there is no time zone {name[:64]!r}; event_timezone is an IANA name such as Europe/Berlin")
+        raise invalid(f"there is no time zone {name[:64]!r}; event_timezone is an IANA name such as Europe/Berlin")
     return zone
 
 
@@ -72,7 +75,7 @@ def read_event(before: CalendarEvent | None, given: Mapping[str, Any]) -> Calend
             event = replace(before, **{**_moved(before, changes), **changes})
         return check_event(event, zone_of(event.event_timezone))
     except CalendarError as error:
-        raise _wrong(str(error)) from error
+        raise invalid(str(error)) from error
 
 
 def _moved(before: CalendarEvent, changes: Mapping[str, Any]) -> Mapping[str, str]:
@@ -94,15 +97,15 @@ def read_span(given: Mapping[str, Any], now: float) -> tuple[float, float]:
         ahead = since + DEFAULT_RANGE_DAYS * ONE_DAY_SECONDS
         until = _moment("end", given["end"], zone, whole=True) if given.get("end") else ahead
     except CalendarError as error:
-        raise _wrong(str(error)) from error
+        raise invalid(str(error)) from error
     return checked_span(since, until)
 
 
 def checked_span(since: float, until: float) -> tuple[float, float]:
     if not since < until:
-        raise _wrong("the end must come after the start")
+        raise invalid("the end must come after the start")
     if until - since > MAX_RANGE_DAYS * ONE_DAY_SECONDS:
-        raise _wrong(f"at most {MAX_RANGE_DAYS} days can be looked at together; ask for less")
+        raise invalid(f"at most {MAX_RANGE_DAYS} days can be looked at together; ask for less")
     return since, until
 
 
@@ -128,10 +131,6 @@ def event_fields(event_id: str, event: CalendarEvent) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value != ""}
 
 
-def _wrong(sentence: str) -> HostError:
-    return HostError(ErrorCode.INVALID_ARGUMENT, sentence)
-
-
 class Calendars:
     """Implements the `CalendarWork` port, and serves the doors."""
 
@@ -145,7 +144,8 @@ class Calendars:
             for _ in range(ATTEMPTS):
                 state = await self._records.calendar_state(use.workspace_id, use.user_id)
                 row, answer = await self._decided(use, state, action, given)
-                if await self._committed(use, state, action, row):
+                turn = CalendarTurn(use.workspace_id, use.user_id, state.turns)
+                if await written_first(self._records, [turn, row, self._audit(use, action, row.event_id)]):
                     return answer
             raise HostError(ErrorCode.CONFLICT, "others are changing this calendar; nothing was written, try again")
         except HostError as error:
@@ -172,7 +172,6 @@ class Calendars:
         return found[:limit], len(found) > limit
 
     async def export(self, workspace_id: str, user_id: str) -> bytes:
-        """The whole calendar as iCalendar."""
         with needed_for("exporting a calendar"):
             from paddock.host.automation.calendar_export import as_ics  # its library is not quick to import
 
@@ -180,8 +179,6 @@ class Calendars:
             workspace_id, user_id, since=float("-inf"), until=float("inf"), limit=MAX_EVENTS
         )
         return await anyio.to_thread.run_sync(as_ics, rows)
-
-    # --- within ------------------------------------------------------------------------------------------------------
 
     async def _decided(
         self, use: ToolUse, state: CalendarState, action: str, given: Mapping[str, Any]
@@ -198,19 +195,6 @@ class Calendars:
             raise _overlap(event, overlaps)
         answer = {"event": event_fields(row.event_id, event)}
         return row, {**answer, "conflicts": [_fields(one) for one in overlaps]} if overlaps else answer
-
-    async def _committed(
-        self, use: ToolUse, state: CalendarState, action: str, row: CalendarEventRow | CalendarEventGone
-    ) -> bool:
-        """Write, and return True; False when the calendar was changed meanwhile."""
-        turn = CalendarTurn(use.workspace_id, use.user_id, state.turns)
-        try:
-            await self._records.write([turn, row, self._audit(use, action, row.event_id)])
-        except HostError as error:
-            if error.code is not ErrorCode.CONFLICT:
-                raise
-            return False
-        return True
 
     async def _own(self, use: ToolUse, event_id: str | None) -> CalendarEventRow:
         if not event_id:

@@ -6,6 +6,7 @@ second host can fire it twice. Claims only keep two hosts from trying at once.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Protocol
@@ -15,14 +16,15 @@ import structlog
 
 from paddock.host.agents.agents import Agents
 from paddock.host.audit import by_host
+from paddock.host.conflicts import written_first
 from paddock.host.conversations.inbox import Inbox
 from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import Accepted, Firing, NewRun
-from paddock.host.streams.bell import Bell, until
 from paddock.host.zones import find_zone
 from paddock.ports import ApiKeys, AutomationRecords
 from paddock.ports.places import Places
+from paddock.ports.waiting import rung_within, until
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.log.payloads import SCHEDULE, RunEvent
 from paddock.rules.rows.automation import AutomationRow, JobClaim, JobFreed, JobGoesOn, JobMoves, TickRow
@@ -49,59 +51,51 @@ REMOVED = "all keys of the job's user were revoked; it goes on when they have on
 class _Records(AutomationRecords, ApiKeys, Protocol): ...
 
 
+@dataclass(eq=False)
 class Scheduler:
-    def __init__(
-        self,
-        store: _Records,
-        inbox: Inbox,
-        *,
-        agents: Agents,
-        clock: Callable[[], float],
-        tokens: bool = False,
-    ) -> None:
-        """`tokens`: users may also sign in by token, so a user without keys is not taken for removed."""
-        self._store = store
-        self._inbox = inbox
-        self._agents = agents
-        self._clock = clock
-        self._tokens = tokens
-        self._bell = Bell()
+    store: _Records
+    inbox: Inbox
+    _: KW_ONLY
+    agents: Agents
+    clock: Callable[[], float]
+    tokens: bool = False
+    """Users may also sign in by token, so a user without keys is not taken for removed."""
+    _bell: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
         self._places = Places(AT_ONCE, each=EACH, waiting=TAKE, waiting_in_all=TAKE)
 
     def wake(self) -> None:
-        self._bell.ring()
+        self._bell.set()
 
     async def run(self) -> None:
         """Fire what is due, for as long as the host runs."""
         while True:
-            self._bell.clear()
             try:
                 await self.run_due()
                 pause = await self._pause()
             except (HostError, StorageUnavailableError) as error:
                 log.warning("jobs cannot be looked at now", action="automations.look", reason=str(error))
                 pause = RETRY_SECONDS
-            await self._bell.rest(pause)
+            await rung_within(self._bell, pause)
 
     async def run_due(self) -> int:
         """Handle every job that is due; returns how many. A full host leaves new ticks to other hosts for a moment."""
-        if self._inbox.closed:
+        if self.inbox.closed:
             return 0
-        left = 0.0 if self._inbox.has_room else LEFT_SECONDS
-        found = await self._store.due_automations(self._clock() - left, limit=TAKE)
+        left = 0.0 if self.inbox.has_room else LEFT_SECONDS
+        found = await self.store.due_automations(self.clock() - left, limit=TAKE)
         await asyncio.gather(*(self._in_turn(row) for row in found))
         return len(found)
 
     async def fire_now(self, row: AutomationRow) -> Accepted:
         """Start a run of the job now; its schedule stays as it is."""
-        return await self._fire(row, from_body(row.body), Firing(row.job_id, self._clock(), None, "manual"))
-
-    # --- within ------------------------------------------------------------------------------------------------------
+        return await self._fire(row, from_body(row.body), Firing(row.job_id, self.clock(), None, "manual"))
 
     async def _pause(self) -> float:
-        if not self._inbox.has_room:
+        if not self.inbox.has_room:
             return RETRY_SECONDS
-        return until(await self._store.next_automation_at(), self._clock())
+        return until(await self.store.next_automation_at(), self.clock())
 
     async def _in_turn(self, row: AutomationRow) -> None:
         async with self._places.taken(row.workspace_id):
@@ -114,19 +108,19 @@ class Scheduler:
                 log.exception("a job cannot be fired", action="automations.fire", job=row.job_id)
 
     async def _handle(self, row: AutomationRow) -> None:
-        now, tick, token = self._clock(), row.next_at, new_id()
+        now, tick, token = self.clock(), row.next_at, new_id()
         if tick is None:
             return
-        await self._store.write([JobClaim(row.job_id, tick, token, now + CLAIM_SECONDS, now)])
-        if await self._store.job_claim(row.job_id) != token:
+        await self.store.write([JobClaim(row.job_id, tick, token, now + CLAIM_SECONDS, now)])
+        if await self.store.job_claim(row.job_id) != token:
             return
-        known = await self._store.automation(row.job_id)
+        known = await self.store.automation(row.job_id)
         if known is None or not known.enabled or known.next_at != tick:
             return  # its user changed it meanwhile
         try:
             await self._handle_claimed(known, tick, now)
         except (HostError, StorageUnavailableError):
-            await self._store.write([JobFreed(row.job_id, token, self._clock() + AGAIN_SECONDS)])
+            await self.store.write([JobFreed(row.job_id, token, self.clock() + AGAIN_SECONDS)])
             raise
 
     async def _handle_claimed(self, row: AutomationRow, tick: float, now: float) -> None:
@@ -151,7 +145,7 @@ class Scheduler:
         self.wake()
 
     async def _fire_tick(self, row: AutomationRow, job: Job, firing: Firing) -> None:
-        if await self._store.tick(row.job_id, firing.tick) is not None:
+        if await self.store.tick(row.job_id, firing.tick) is not None:
             await self._go_on(row, firing.next_at)  # an edit moved the job back to a tick that was fired
             return
         try:
@@ -160,46 +154,42 @@ class Scheduler:
         except HostError as error:
             if error.retryable or error.code is ErrorCode.UNAVAILABLE:
                 raise
-            if await self._store.automation(row.job_id) is None:
+            if await self.store.automation(row.job_id) is None:
                 return
             refused = TickRow(
-                row.job_id, firing.tick, "refused", self._clock(), reason=error.message[:500], next_at=firing.next_at
+                row.job_id, firing.tick, "refused", self.clock(), reason=error.message[:500], next_at=firing.next_at
             )
             await self._record(row, refused)
 
     async def _check_owner(self, row: AutomationRow) -> None:
         """Raises UNAUTHORIZED for a user whose keys were all revoked."""
-        keys = () if self._tokens else await self._store.api_keys(row.workspace_id, user_id=row.user_id)
+        keys = () if self.tokens else await self.store.api_keys(row.workspace_id, user_id=row.user_id)
         if keys and all(key.revoked_at is not None for key in keys):
             raise HostError(ErrorCode.UNAUTHORIZED, REMOVED)
 
     async def _record(self, row: AutomationRow, tick: TickRow) -> None:
-        try:
-            await self._store.write([tick, _judged(row, tick)])
-        except HostError as error:
-            if error.code is not ErrorCode.CONFLICT:
-                raise
+        if not await written_first(self.store, [tick, _judged(row, tick)]):
             await self._go_on(row, tick.next_at)  # it is recorded already
 
     async def _go_on(self, row: AutomationRow, next_at: float | None) -> None:
         """Move the job to its next tick, unless it was moved meanwhile."""
         assert row.next_at is not None
-        await self._store.write([JobGoesOn(row.job_id, row.next_at, next_at)])
+        await self.store.write([JobGoesOn(row.job_id, row.next_at, next_at)])
 
     async def _fire(self, row: AutomationRow, job: Job, firing: Firing) -> Accepted:
-        agent_id = job.agent_id or self._agents.default_agent_id
-        if agent_id is None or not self._agents.known(agent_id, row.workspace_id):
+        agent_id = job.agent_id or self.agents.default_agent_id
+        if agent_id is None or not self.agents.known(agent_id, row.workspace_id):
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"there is no agent {agent_id!r} any more; change the job")
         try:
-            return await self._inbox.accept(_new_run(row, job, agent_id, firing))
+            return await self.inbox.accept(_new_run(row, job, agent_id, firing))
         except HostError as error:
             if error.code is not ErrorCode.NOT_FOUND:
                 raise
-        await self._store.write([JobMoves(row.job_id, row.thread_id, new_id())])  # its conversation was deleted
-        moved = await self._store.automation(row.job_id)
+        await self.store.write([JobMoves(row.job_id, row.thread_id, new_id())])  # its conversation was deleted
+        moved = await self.store.automation(row.job_id)
         if moved is None:
             raise HostError(ErrorCode.NOT_FOUND, "the automation was deleted")
-        return await self._inbox.accept(_new_run(moved, job, agent_id, firing))
+        return await self.inbox.accept(_new_run(moved, job, agent_id, firing))
 
 
 def _what_is_due(job: Job, tick: float, now: float) -> Due | str:

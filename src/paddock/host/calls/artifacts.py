@@ -10,6 +10,7 @@ import math
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import msgspec
@@ -35,13 +36,8 @@ from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.rows.rows import ArtifactRow, ArtifactsCap, AuditRow, UploadsCap
 from paddock.rules.run.results import ARTIFACT_REFUSED, Result
 from paddock.rules.values import Value, replace
+from paddock_sdk.protocol import host_calls
 from paddock_sdk.protocol.artifacts import ArtifactMetadata, ArtifactReadResult, ArtifactRef
-from paddock_sdk.protocol.host_calls import (
-    ArtifactsCreateParams,
-    ArtifactsMetadataParams,
-    ArtifactsOpenStreamParams,
-    ArtifactsReadRangeParams,
-)
 
 PIECE_BYTES = 65_536
 PREVIEW_CHARS = 2_000
@@ -64,22 +60,15 @@ class ArtifactLimits(Value, frozen=True):
     file_bytes: int = 100 * 1024**2
 
 
+@dataclass(eq=False)
 class Artifacts:
-    def __init__(
-        self,
-        records: KeptRecords,
-        blobs: Blobs,
-        *,
-        clock: Callable[[], float],
-        limits: ArtifactLimits | None = None,
-        raw: RawReader | None = None,
-    ) -> None:
-        """`raw` answers for references to large payloads of the log."""
-        self._records = records
-        self._blobs = blobs
-        self._clock = clock
-        self._limits = limits or ArtifactLimits()
-        self._raw = raw
+    records: KeptRecords
+    blobs: Blobs
+    _: KW_ONLY
+    clock: Callable[[], float]
+    limits: ArtifactLimits = field(default_factory=ArtifactLimits)
+    raw: RawReader | None = None
+    """Answers for references to large payloads of the log."""
 
     @property
     def work(self) -> Mapping[str, CallHandler]:
@@ -111,9 +100,9 @@ class Artifacts:
         Raises HostError(PAYLOAD_TOO_LARGE) for a file or a workspace that is too large; then nothing is kept.
         """
         pieces = _one_piece(content) if isinstance(content, bytes) else content
-        most = self._limits.file_bytes if max_bytes is None else max_bytes
-        async with self._blobs.keep(pieces, max_bytes=most) as blob:
-            now = self._clock()
+        most = self.limits.file_bytes if max_bytes is None else max_bytes
+        async with self.blobs.keep(pieces, max_bytes=most) as blob:
+            now = self.clock()
             row = ArtifactRow(
                 artifact_id=artifact_id or new_artifact_id(),
                 workspace_id=new.workspace_id,
@@ -134,7 +123,7 @@ class Artifacts:
                 expires_at=self._until(now, keep_seconds),
                 metadata=new.metadata,
             )
-            await self._records.write([row, self._cap(row), *conditions, *audit])
+            await self.records.write([row, self._cap(row), *conditions, *audit])
         return row
 
     async def keep_large(
@@ -151,8 +140,8 @@ class Artifacts:
 
     async def find(self, workspace_id: str, artifact_id: str) -> ArtifactRow | None:
         """Return an artifact of this workspace that has not expired. The caller decides which user may see it."""
-        row = await self._records.artifact(artifact_id)
-        if row is None or row.workspace_id != workspace_id or is_expired(row, self._clock()):
+        row = await self.records.artifact(artifact_id)
+        if row is None or row.workspace_id != workspace_id or is_expired(row, self.clock()):
             return None
         return row
 
@@ -163,32 +152,31 @@ class Artifacts:
         same bytes."""
         there = replace(row, conversation_id=session_id, thread_id=subthread_id, published=True)
         if row.conversation_id not in (None, session_id):
-            now = self._clock()
+            now = self.clock()
             there = replace(there, artifact_id=new_artifact_id(), created_at=now, expires_at=self.kept_until(now))
-        await self._records.write([there, self._cap(there), *audit])
+        await self.records.write([there, self._cap(there), *audit])
         return there
 
     async def publish(self, row: ArtifactRow, *, audit: Sequence[AuditRow] = ()) -> ArtifactRow:
         """Let everybody in its conversation read a file that was mentioned there."""
         published = replace(row, published=True)
-        await self._records.write([published, *audit])
+        await self.records.write([published, *audit])
         return published
 
     async def pieces(self, row: ArtifactRow, *, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
-        """Yield the bytes of a row in small pieces."""
         end = row.size if length is None else min(row.size, offset + length)
         while offset < end:
-            piece = await self._blobs.read(row.sha256, offset, min(PIECE_BYTES, end - offset))
+            piece = await self.blobs.read(row.sha256, offset, min(PIECE_BYTES, end - offset))
             yield piece
             offset += len(piece)
 
     # --- for runs ----------------------------------------------------------------------------------------------------
 
-    async def metadata(self, grant: Grant, asked: ArtifactsMetadataParams) -> ArtifactMetadata:
+    async def metadata(self, grant: Grant, asked: host_calls.ArtifactsMetadataParams) -> ArtifactMetadata:
         found = await self.readable(grant, asked.artifact_id)
         return found.metadata if isinstance(found, RawContent) else described(found)
 
-    async def read_range(self, grant: Grant, asked: ArtifactsReadRangeParams) -> ArtifactReadResult:
+    async def read_range(self, grant: Grant, asked: host_calls.ArtifactsReadRangeParams) -> ArtifactReadResult:
         if asked.offset < 0 or asked.length < 0:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "offset and length must not be negative")
         if asked.length > MAX_RANGE_BYTES:
@@ -209,12 +197,12 @@ class Artifacts:
             has_more=asked.offset + len(content) < (about.size_bytes or 0),
         )
 
-    async def open_stream(self, grant: Grant, asked: ArtifactsOpenStreamParams) -> "ArtifactStream":
+    async def open_stream(self, grant: Grant, asked: host_calls.ArtifactsOpenStreamParams) -> "ArtifactStream":
         found = await self.readable(grant, asked.artifact_id)
         pieces = _cut(found.content) if isinstance(found, RawContent) else self.pieces(found)
         return ArtifactStream(pieces)
 
-    async def create(self, grant: Grant, asked: ArtifactsCreateParams, audit: AuditRow) -> ArtifactMetadata:
+    async def create(self, grant: Grant, asked: host_calls.ArtifactsCreateParams, audit: AuditRow) -> ArtifactMetadata:
         content = decoded(asked.content_base64, "content_base64", MAX_ARTIFACT_INLINE_BYTES)
         new = replace(
             of_run(grant, "runner", artifact_type=asked.artifact_type, name=asked.name),
@@ -225,10 +213,10 @@ class Artifacts:
 
     async def readable(self, grant: Grant, artifact_id: str) -> ArtifactRow | RawContent:
         """Find what this run may read under an id. Foreign, expired and unknown ids are all `not_found`."""
-        row = await self._records.artifact(artifact_id)
-        if row is not None and may_read(grant, row, self._clock()):
+        row = await self.records.artifact(artifact_id)
+        if row is not None and may_read(grant, row, self.clock()):
             return row
-        raw = await self._raw(grant, artifact_id) if row is None and self._raw is not None else None
+        raw = await self.raw(grant, artifact_id) if row is None and self.raw is not None else None
         if raw is None:
             raise HostError(ErrorCode.NOT_FOUND, "there is no such artifact")
         return raw
@@ -259,18 +247,16 @@ class Artifacts:
             new = replace(new, claimed_mime=data.get("mime_type"), published=True, metadata=metadata)
             return await self.keep(new, content)
         found = await self.readable(grant, str(data.get("artifact_id")))
-        if isinstance(found, RawContent) or not may_publish(grant, found, self._clock()):
+        if isinstance(found, RawContent) or not may_publish(grant, found, self.clock()):
             raise HostError(ErrorCode.NOT_FOUND, "there is no such artifact")
         return found if found.published else await self.publish(found)
-
-    # --- within ------------------------------------------------------------------------------------------------------
 
     async def _range(self, found: ArtifactRow | RawContent, offset: int, length: int) -> bytes:
         if isinstance(found, RawContent):
             return found.content[offset : offset + length]
         if offset >= found.size or not length:
             return b""
-        return await self._blobs.read(found.sha256, offset, min(length, found.size - offset))
+        return await self.blobs.read(found.sha256, offset, min(length, found.size - offset))
 
     def _until(self, now: float, seconds: float | None) -> float | None:
         if seconds is None:
@@ -279,10 +265,10 @@ class Artifacts:
 
     def kept_until(self, now: float) -> float | None:
         """Time until which a new file is kept; None for ever."""
-        return None if self._limits.keep_seconds is None else now + self._limits.keep_seconds
+        return None if self.limits.keep_seconds is None else now + self.limits.keep_seconds
 
     def _cap(self, row: ArtifactRow) -> ArtifactsCap:
-        return ArtifactsCap(row.workspace_id, self._limits.workspace_bytes)
+        return ArtifactsCap(row.workspace_id, self.limits.workspace_bytes)
 
 
 def _refused(result: Result, reason: str) -> Result:

@@ -44,8 +44,7 @@ READS_EVENTS = frozenset({"events.get", "events.page"})
 NO_END = Place(MAX_SEQ)
 
 
-class _Records(CallRecords, ConversationRecords, DeliveryRecords, Protocol):
-    """Ports of the store that are used here."""
+class _Records(CallRecords, ConversationRecords, DeliveryRecords, Protocol): ...
 
 
 class Events:
@@ -76,7 +75,6 @@ class Events:
         )
 
     async def _before(self, at: RunScope, place: Place, limit: int) -> list[PlacedEvent]:
-        """Return the events before a position, newest first, from the log and from rows."""
         session, view = at.session_id, View(at.subthread_id)
         after = place.seq + 1 if place.after else place.seq  # rows that follow a fact come after it
         facts = await self._records.events(session, kinds=KINDS, before=after, limit=limit, view=view)

@@ -25,8 +25,6 @@ from paddock_sdk.protocol.host_calls import HistoryPageParams, HistorySearchPara
 
 
 class _Section(Value, frozen=True):
-    """The part of a conversation that is read."""
-
     session_id: str
     view: View
 
@@ -92,7 +90,6 @@ class History:
     async def _rows(
         self, part: _Section, query: HistoryPageParams, before: int | None, after: int | None
     ) -> tuple[list[TranscriptRow], bool]:
-        """Return the rows of a page, and whether there are more in that direction."""
         limit = max(1, min(query.limit, MAX_PAGE))
         backward = query.direction == "backward"
         rows, room = list[TranscriptRow](), MAX_ANSWER_BYTES
@@ -117,7 +114,6 @@ class History:
             before, after = (found[-1].seq, after) if backward else (before, found[-1].seq)
 
     async def _part(self, grant: Grant, asked: str | None, subthread_id: str | None) -> _Section:
-        """Find the requested part of the history; by default the run's own subthread of its own session."""
         own = grant.scope
         if asked in (None, own.session_id) and subthread_id in (None, own.subthread_id):
             return _Section(own.session_id, View(own.subthread_id))
@@ -233,7 +229,6 @@ def _metadata(stored: bytes) -> dict[str, Any]:
 
 
 def _refs(whole: Mapping[str, Any]) -> Iterator[ArtifactRef]:
-    """Return names and types of the files an item refers to, without their bytes."""
     content = whole.get("content")
     blocks: Sequence[Any] = cast("Sequence[Any]", content) if isinstance(content, list) else ()
     for block in (*blocks, whole.get("artifact")):

@@ -7,8 +7,8 @@ whole reason. The table in `rules/access/gate.py` lists the checks of each call.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import msgspec
@@ -17,25 +17,13 @@ from pydantic import BaseModel, ValidationError
 
 from paddock.host.audit import Audit
 from paddock.host.calls.watched_stream import WatchedStream
-from paddock.host.calls.work import CallHandler, Chunks
+from paddock.host.calls.work import NOT_GRANTED, CallHandler, Chunks
 from paddock.host.outage import Outage
 from paddock.host.runs.live_run import LiveRun
 from paddock.host.runs.live_runs import LiveRuns
 from paddock.ports import Caller, ConversationRecords, Unreadable
-from paddock.rules.access.gate import (
-    LOOKED_AT,
-    CallCheck,
-    CallRefusedError,
-    check_operation,
-    check_resource,
-    check_scope,
-    check_size,
-    named,
-    not_its_conversation,
-    other_conversation,
-    within_a_page,
-)
-from paddock.rules.access.limits import MAX_CALL_BYTES, REFUSALS_BURST, REFUSALS_PER_SECOND, Rates, TokenBucket
+from paddock.rules.access import gate
+from paddock.rules.access.limits import MAX_CALL_BYTES, REFUSALS_BURST, REFUSALS_PER_SECOND, Buckets, Rates, TokenBucket
 from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import (
     ErrorCode,
@@ -50,15 +38,12 @@ from paddock.rules.values import replace
 from paddock_sdk.causes import complaint_of
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 
-MAX_BUCKETS = 10_000
 WORKSPACES_AT_FULL_RATE = 8
 """How many workspaces may use a plugin at their full rate at the same time."""
-REFUSED = "this run may not do that"
-"""One sentence for unknown, ended and foreign runs, so that a runner cannot tell them apart."""
 LATE = "the run is past its deadline"
 ALLOWED = "in the grant of the run"
 FOREIGN = "unknown, ended or foreign run"
-NOTHING = CallCheck()
+NOTHING = gate.CallCheck()
 
 log = structlog.get_logger("paddock.gate")
 
@@ -73,7 +58,7 @@ class Call:
         self.method = method
         self.params: Mapping[str, Any] = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
         self.size = size
-        self.looked = LOOKED_AT.get(method, NOTHING)
+        self.looked = gate.LOOKED_AT.get(method, NOTHING)
         self.run: LiveRun | None = None
         self.rated = False
         """It has taken a token of the rate."""
@@ -83,13 +68,13 @@ class Call:
     def row(self, at: float, result: str, reason: str) -> AuditRow:
         grant = self.run.grant if self.run is not None else None
         run_id = self.params.get("run_id")
-        where = named(self.params, self.looked.scope or self.looked.conversation)
+        where = gate.named(self.params, self.looked.scope or self.looked.conversation)
         return AuditRow(
             time=at,
             workspace_id=grant.scope.workspace_id if grant else "",
             actor=f"plugin:{self.caller.plugin}",
             action=self.method[:128],
-            resource=named(self.params, self.looked.resource),
+            resource=gate.named(self.params, self.looked.resource),
             scope=where or (grant.scope.session_id if grant else ""),
             result=result,
             reason=f"{reason} (over {self.caller.door})" if self.caller.door else reason,
@@ -99,33 +84,22 @@ class Call:
         )
 
 
+@dataclass(kw_only=True, eq=False)
 class HostCalls:
-    def __init__(
-        self,
-        *,
-        work: Mapping[str, CallHandler],
-        live: LiveRuns,
-        outage: Outage,
-        records: ConversationRecords,
-        audit: Audit,
-        clock: Callable[[], float],
-        rates: Rates | None = None,
-        max_answer_bytes: int = MAX_CALL_BYTES - 1024,
-    ) -> None:
-        self._work = work
-        self._live = live
-        self._outage = outage
-        self._records = records
-        self._audit = audit
-        self._clock = clock
-        self._rates = rates or Rates()
-        self._max_answer_bytes = max_answer_bytes
-        self._plugin_rates = _Buckets()
-        self._refusals = _Buckets()
+    work: Mapping[str, CallHandler]
+    live: LiveRuns
+    outage: Outage
+    records: ConversationRecords
+    audit: Audit
+    clock: Callable[[], float]
+    rates: Rates = field(default_factory=Rates)
+    max_answer_bytes: int = MAX_CALL_BYTES - 1024
+    _plugin_rates: Buckets = field(default_factory=Buckets, init=False)
+    _refusals: Buckets = field(default_factory=Buckets, init=False)
 
     @property
     def offered(self) -> frozenset[str]:
-        return frozenset(self._work)
+        return frozenset(self.work)
 
     async def __call__(self, caller: Caller, method: str, params: Any, size: int) -> Mapping[str, Any]:
         """Answer one host call with plain values, or raise HostError."""
@@ -141,66 +115,66 @@ class HostCalls:
             await self._refuse(call, error)
             raise
         except StorageUnavailableError:
-            self._audit.soon(call.row(self._clock(), "runtime_error", "the store is away"))
+            self.audit.soon(call.row(self.clock(), "runtime_error", "the store is away"))
             raise
         except Exception as mistake:
             log.exception("a host call failed", action="host_call.failed", plugin=caller.plugin, method=method[:128])
-            error = CallRefusedError(ErrorCode.RUNTIME_ERROR, "the host failed to answer", "a mistake of the host")
+            error = gate.CallRefusedError(ErrorCode.RUNTIME_ERROR, "the host failed to answer", "a mistake of the host")
             await self._refuse(call, error)
             raise error from mistake
 
     def overloaded(self, caller: Caller, method: str, params: Any, left_out: int) -> None:
         """Record a call that was refused earlier because too many of its connection wait."""
         more = f", and {left_out} more like it" if left_out else ""
-        row = Call(caller, method, params, 0).row(self._clock(), "rate_limited", f"too many calls wait{more}")
-        self._audit.soon(row)
+        row = Call(caller, method, params, 0).row(self.clock(), "rate_limited", f"too many calls wait{more}")
+        self.audit.soon(row)
 
     def foreign(self, caller: Caller, run_id: str) -> None:
         """Record a result that was dropped because its sender does not own the run."""
-        row = Call(caller, "output.dropped", {"run_id": run_id}, 0).row(self._clock(), "unauthorized", FOREIGN)
-        self._audit.soon(replace(row, resource=run_id[:64]))
+        row = Call(caller, "output.dropped", {"run_id": run_id}, 0).row(self.clock(), "unauthorized", FOREIGN)
+        self.audit.soon(replace(row, resource=run_id[:64]))
 
     # --- the order of checks: 1 to 9, and nowhere else ---------------------------------------------------------------
 
     async def _decide(self, call: Call, params: Any) -> msgspec.Raw | Chunks:
-        _check_frame(call.size)
-        if self._outage.is_on:
-            await self._outage.is_over()  # before any check: a call that has not begun may wait
+        if call.size > MAX_CALL_BYTES:
+            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"a host call may have at most {MAX_CALL_BYTES} bytes")
+        if self.outage.is_on:
+            await self.outage.is_over()  # before any check: a call that has not begun may wait
         asked = read_params(call.method, params)
         run = call.run = self._find(call.caller, asked.run_id)
-        self._check_deadline(run)
+        if self.clock() > run.grant.deadline_at:
+            raise HostError(ErrorCode.DEADLINE_EXCEEDED, LATE)
         grant, looked = run.grant, call.looked
-        check_operation(grant, call.method)
-        check_resource(grant, looked, asked)
-        check_scope(grant, looked, asked)
-        if (other := other_conversation(grant, looked, asked)) is not None:
+        gate.check_operation(grant, call.method)
+        gate.check_resource(grant, looked, asked)
+        gate.check_scope(grant, looked, asked)
+        if (other := gate.other_conversation(grant, looked, asked)) is not None:
             await self._check_workspace(grant, other)
-        check_size(looked, asked, call.method, call.size)
+        gate.check_size(looked, asked, call.method, call.size)
         self._check_rate(call, run)
-        return await self._do(call, grant, within_a_page(looked, asked))
+        return await self._do(call, grant, gate.within_a_page(looked, asked))
 
     def _find(self, caller: Caller, run_id: str) -> LiveRun:
-        run = self._live.find(run_id)
+        run = self.live.find(run_id)
         if run is None or run.settled or run.over:
-            raise CallRefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "no such run is active")
+            raise gate.CallRefusedError(ErrorCode.UNAUTHORIZED, NOT_GRANTED, "no such run is active")
         if run.connection_id != caller.connection_id:
-            raise CallRefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "the run was started on another connection")
+            raise gate.CallRefusedError(
+                ErrorCode.UNAUTHORIZED, NOT_GRANTED, "the run was started on another connection"
+            )
         return run
 
-    def _check_deadline(self, run: LiveRun) -> None:
-        if self._clock() > run.grant.deadline_at:
-            raise HostError(ErrorCode.DEADLINE_EXCEEDED, LATE)
-
     async def _check_workspace(self, grant: Grant, session_id: str) -> None:
-        session = await self._records.session(session_id)
+        session = await self.records.session(session_id)
         if session is None or session.workspace_id != grant.scope.workspace_id:
-            raise not_its_conversation("no conversation of the run's workspace")
+            raise gate.not_its_conversation("no conversation of the run's workspace")
 
     def _check_rate(self, call: Call, run: LiveRun) -> None:
         """Take tokens of the run, its plugin in the workspace, and the plugin. A run over its own rate takes none of
         the tokens it shares, and a workspace over its share none of the plugin's."""
         call.rated = True
-        now = self._clock()
+        now = self.clock()
         wait = self._take_of_run(run, now) or self._take_of_plugin(
             call.caller.plugin, run.grant.scope.workspace_id, now
         )
@@ -213,15 +187,15 @@ class HostCalls:
             )
 
     def _take_of_run(self, run: LiveRun, now: float) -> float:
-        if self._rates.run is None:
+        if self.rates.run is None:
             return 0.0
-        run.rate = run.rate or TokenBucket.full(*self._rates.run, now)
+        run.rate = run.rate or TokenBucket.full(*self.rates.run, now)
         return run.rate.take(now)
 
     def _take_of_plugin(self, plugin: str, workspace: str, now: float) -> float:
-        if self._rates.plugin is None:
+        if self.rates.plugin is None:
             return 0.0
-        per_second, burst = self._rates.plugin
+        per_second, burst = self.rates.plugin
         share = self._plugin_rates.of((plugin, workspace), per_second, burst, now)
         whole = self._plugin_rates.of((plugin,), per_second * WORKSPACES_AT_FULL_RATE, burst * 2, now)
         return share.take(now) or whole.take(now)
@@ -229,8 +203,8 @@ class HostCalls:
     # --- the work ----------------------------------------------------------------------------------------------------
 
     async def _do(self, call: Call, grant: Grant, asked: Any) -> msgspec.Raw | Chunks:
-        work, call.began = self._work[call.method], True
-        allowed = call.row(self._clock(), "allowed", ALLOWED)
+        work, call.began = self.work[call.method], True
+        allowed = call.row(self.clock(), "allowed", ALLOWED)
         if work.stream is not None:
             chunks = await self._opened(work.stream(grant, asked), grant)
             return WatchedStream(chunks, self._left(grant), self._note_of_stream(call, allowed))
@@ -247,9 +221,9 @@ class HostCalls:
             raise outcome_unknown("the host's store went away while this was being written") from away
         except asyncio.CancelledError:
             if work.read is not None:
-                self._audit.soon(replace(allowed, reason=f"{ALLOWED}; its runner was gone before the answer"))
+                self.audit.soon(replace(allowed, reason=f"{ALLOWED}; its runner was gone before the answer"))
             raise
-        self._audit.soon(allowed)
+        self.audit.soon(allowed)
         return answer
 
     async def _opened(self, stream: Chunks | Awaitable[Chunks], grant: Grant) -> Chunks:
@@ -263,13 +237,13 @@ class HostCalls:
             raise HostError(ErrorCode.DEADLINE_EXCEEDED, "the run is past its deadline") from None
 
     def _left(self, grant: Grant) -> float:
-        return grant.deadline_at - self._clock()
+        return grant.deadline_at - self.clock()
 
     def _encoded(self, answer: BaseModel) -> msgspec.Raw:
         """Encode the answer once; one that does not fit a frame is refused, not cut."""
         line = answer.__pydantic_serializer__.to_json(answer, exclude_none=True)
-        if len(line) > self._max_answer_bytes:
-            text = f"the answer would have {len(line)} bytes, more than {self._max_answer_bytes}; ask for less at once"
+        if len(line) > self.max_answer_bytes:
+            text = f"the answer would have {len(line)} bytes, more than {self.max_answer_bytes}; ask for less at once"
             raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, text)
         return msgspec.Raw(line)
 
@@ -277,8 +251,8 @@ class HostCalls:
         """Write the audit row of a stream: with its first piece, or when there is none."""
 
         def note(error: HostError | None) -> None:
-            row = allowed if error is None else call.row(self._clock(), str(error.code), _reason(error))
-            self._audit.soon(row)
+            row = allowed if error is None else call.row(self.clock(), str(error.code), _reason(error))
+            self.audit.soon(row)
 
         return note
 
@@ -286,7 +260,7 @@ class HostCalls:
 
     async def _refuse(self, call: Call, error: HostError) -> None:
         """Record a refusal before it is sent. Refused calls cost a token too, and a flood of them waits."""
-        now = self._clock()
+        now = self.clock()
         if call.run is not None and not call.rated:
             self._take_of_run(call.run, now)
         workspace = call.run.grant.scope.workspace_id if call.run is not None else ""
@@ -296,43 +270,22 @@ class HostCalls:
             await asyncio.sleep(wait)
         row = call.row(now, str(error.code), _reason(error))
         try:
-            await self._records.write([row])
+            await self.records.write([row])
         except StorageUnavailableError:
             if not call.began:  # nothing was read: the call may be repeated
                 raise
-            self._audit.soon(row)
-
-
-class _Buckets:
-    """A bucket for each plugin and workspace. Those unused for longest are forgotten; a new one is full."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, ...], TokenBucket] = OrderedDict()
-
-    def of(self, kind: tuple[str, ...], per_second: float, burst: float, now: float) -> TokenBucket:
-        found = self._known.get(kind)
-        if found is None:
-            found = self._known[kind] = TokenBucket.full(per_second, burst, now)
-            if len(self._known) > MAX_BUCKETS:
-                self._known.popitem(last=False)
-        self._known.move_to_end(kind)
-        return found
+            self.audit.soon(row)
 
 
 def _reason(error: HostError) -> str:
-    return error.reason if isinstance(error, CallRefusedError) else error.message
-
-
-def _check_frame(size: int) -> None:
-    if size > MAX_CALL_BYTES:
-        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"a host call may have at most {MAX_CALL_BYTES} bytes")
+    return error.reason if isinstance(error, gate.CallRefusedError) else error.message
 
 
 def read_params(method: str, params: Any) -> Any:
     if isinstance(params, Unreadable):
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"{method[:128] or 'this line'} cannot be read: {params.problem}")
     call = HOST_CALLS.get(method)
-    if call is None or method not in LOOKED_AT:
+    if call is None or method not in gate.LOOKED_AT:
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"there is no host call {method[:128]!r}")
     if not isinstance(params, dict):
         raise WrongParamsError(f"{method}: params must be an object")

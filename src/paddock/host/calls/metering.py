@@ -1,5 +1,8 @@
 """Metering of models: checks budgets before a call and records usage after it, however it ends.
 
+A call of a run that is not answered at once is recorded while it is under way, without being waited for: if the host
+dies, the record says that it was made (`settling.py` ends it). A quick one costs no commit of its own.
+
 Usage reported by the provider is recorded as it is. Where it reports none (the stream was stopped early, a try was
 lost before another one, or the server does not count) usage is estimated, and the record is marked so.
 
@@ -7,9 +10,10 @@ Budgets rest on the stored usage. Calls of this host count at once, those of oth
 call costs nothing until it ends, so running calls together can pass a budget.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from paddock.host.ids import new_id
 from paddock.ports import CallRecords
@@ -19,6 +23,8 @@ from paddock.rules.people import Budget, Exceeded, Payer, about_tokens_in, cost_
 from paddock.rules.rows.calls import ModelUsageRow
 
 BELIEVED_SECONDS = 30.0
+UNDER_WAY_SECONDS = 0.05
+"""A call that takes longer is on record while it is under way."""
 MAX_ACCOUNTS = 10_000
 Who = tuple[str, str | None]
 """A workspace and a user of it; None as the user stands for the whole workspace."""
@@ -108,13 +114,13 @@ def _refusal(exceeded: Exceeded, now: float) -> HostError:
     return HostError(ErrorCode.RATE_LIMITED, text, details={"retry_after": float(wait), "budget": True})
 
 
-CANCELLED, OK = "cancelled", "ok"
+STARTED, CANCELLED, OK = "started", "cancelled", "ok"
 EMBED = "embed"
 NOT_COUNTED = Usage()
 
 
 class Meter:
-    """Usage of one model call, recorded once when it ends."""
+    """Usage of one model call, and its row: while it is under way, and when it has ended."""
 
     def __init__(self, payer: Payer, info: ModelInfo, operation: str, clock: Callable[[], float]) -> None:
         self._payer = payer
@@ -122,6 +128,7 @@ class Meter:
         self._operation = operation
         self._clock = clock
         self._began = clock()
+        self._call_id = new_id()
         self._output: list[str] = []
         self._unheard: list[str] = []
         self._lost = 0
@@ -133,7 +140,6 @@ class Meter:
         self.result = CANCELLED
 
     def add(self, output: ModelPiece | ModelAnswer) -> None:
-        """Take in a piece of the answer, or the whole."""
         if output.usage is not None:
             self.usage = output.usage
         if output.content:
@@ -148,12 +154,21 @@ class Meter:
         self._lost += 1
         self._unheard += unheard
 
+    def begun(self) -> ModelUsageRow:
+        """The row of a call that is under way, with an estimate of what was asked."""
+        asked = self.prompt_tokens()
+        return self._row(STARTED, Usage(asked, 0, asked), estimated=True, ended_at=self._began)
+
     def row(self) -> ModelUsageRow:
-        by, uncounted = self._payer, self._uncounted
+        uncounted = self._uncounted
         estimated = uncounted > 0
         used = self._estimate(uncounted) if estimated else self.usage or NOT_COUNTED
+        return self._row(self.result, used, estimated=estimated, ended_at=self._clock())
+
+    def _row(self, result: str, used: Usage, *, estimated: bool, ended_at: float) -> ModelUsageRow:
+        by = self._payer
         return ModelUsageRow(
-            call_id=new_id(),
+            call_id=self._call_id,
             run_id=by.run_id,
             session_id=by.session_id,
             workspace_id=by.workspace_id,
@@ -162,13 +177,13 @@ class Meter:
             model_id=self._info.model_id,
             answered_by=self.answered_by or self._info.model_id,
             operation=self._operation,
-            result=self.result,
+            result=result,
             prompt_tokens=used.prompt_tokens,
             completion_tokens=used.completion_tokens,
             total_tokens=used.total_tokens,
             cost=self._cost(used),
             started_at=self._began,
-            ended_at=self._clock(),
+            ended_at=ended_at,
             estimated=estimated,
         )
 
@@ -178,7 +193,6 @@ class Meter:
 
     @property
     def _uncounted(self) -> int:
-        """Number of questions that a model worked on and did not count."""
         if self._is_counted:
             return self._lost
         lost = self._lost + (self.result == OK)
@@ -198,19 +212,13 @@ class Meter:
         return cost_of(used.prompt_tokens, used.completion_tokens, prompt_price=prompt, completion_price=completion)
 
 
+@dataclass(eq=False)
 class Metering:
-    def __init__(
-        self,
-        models: Models,
-        *,
-        note: Callable[[ModelUsageRow], None],
-        clock: Callable[[], float],
-        budgets: Budgets | None = None,
-    ) -> None:
-        self._models = models
-        self._note = note
-        self._clock = clock
-        self._budgets = budgets
+    models: Models
+    _: KW_ONLY
+    note: Callable[[ModelUsageRow], None]
+    clock: Callable[[], float]
+    budgets: Budgets | None = None
 
     @asynccontextmanager
     async def around(self, payer: Payer, info: ModelInfo, operation: str) -> AsyncGenerator[Meter]:
@@ -222,18 +230,19 @@ class Metering:
     def answered(self, meter: Meter, payer: Payer, name: str) -> None:
         """Note that the model `name` answered in place of the one asked; its prices apply."""
         meter.answered_by = name
-        other = self._models.find(payer.workspace_id, name)
+        other = self.models.find(payer.workspace_id, name)
         meter.prices = other.prices if other else None
 
     def _allowed(self, payer: Payer, info: ModelInfo, operation: str) -> AbstractAsyncContextManager[None]:
-        if self._budgets is None:
+        if self.budgets is None:
             return nullcontext()
-        free = self._models.is_free(payer.workspace_id, info.model_id)
-        return self._budgets.one_call(payer, free=free, at_once=operation != EMBED)
+        free = self.models.is_free(payer.workspace_id, info.model_id)
+        return self.budgets.one_call(payer, free=free, at_once=operation != EMBED)
 
     @contextmanager
     def _noted(self, payer: Payer, info: ModelInfo, operation: str) -> Generator[Meter]:
-        meter = Meter(payer, info, operation, self._clock)
+        meter = Meter(payer, info, operation, self.clock)
+        begun = self._soon_begun(meter) if payer.run_id else None
         try:
             yield meter
             meter.result = OK
@@ -244,9 +253,15 @@ class Metering:
             meter.result = str(ErrorCode.RUNTIME_ERROR)
             raise
         finally:
+            if begun is not None:
+                begun.cancel()
             self._end(meter.row())
 
+    def _soon_begun(self, meter: Meter) -> asyncio.TimerHandle:
+        note = self.note
+        return asyncio.get_running_loop().call_later(UNDER_WAY_SECONDS, lambda: note(meter.begun()))
+
     def _end(self, row: ModelUsageRow) -> None:
-        self._note(row)
-        if self._budgets is not None:
-            self._budgets.used(row)
+        self.note(row)
+        if self.budgets is not None:
+            self.budgets.used(row)

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from paddock.host.calls.metering import Metering
-from paddock.host.calls.work import CallHandler
+from paddock.host.calls.work import NOT_GRANTED, CallHandler, close
 from paddock.ports.models import CalledTool, Lost, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Models, Usage
 from paddock.rules.access.permissions import Grant
 from paddock.rules.errors import ErrorCode, HostError
@@ -21,7 +21,6 @@ from paddock_sdk.protocol.host_calls import (
 from paddock_sdk.protocol.messages import FunctionCall, LLMTokenUsage, Message, ToolCall
 
 MAX_DOCUMENTS = 1000
-REFUSED = "this run may not do that"
 
 
 class ModelCalls:
@@ -64,8 +63,6 @@ class ModelCalls:
             meter.usage = ranked.usage
         return ModelsRerankResult(results=list(ranked.entries))
 
-    # --- within ------------------------------------------------------------------------------------------------------
-
     async def _pieces(self, grant: Grant, info: ModelInfo, asked: ModelsInvokeParams) -> AsyncGenerator[ModelPiece]:
         async with self._metering.around(grant.scope.payer, info, "stream") as meter:
             meter.prompt_tokens = lambda: about_tokens_of(asked.messages, asked.tools or ())
@@ -77,11 +74,11 @@ class ModelCalls:
                         self._metering.answered(meter, grant.scope.payer, piece.answered_by)
                     yield piece
             finally:
-                await _close(pieces)
+                await close(pieces)
 
     def _granted(self, grant: Grant, model_id: str, operation: str) -> ModelInfo:
         if operation not in grant.models.get(model_id, ()):
-            raise HostError(ErrorCode.UNAUTHORIZED, REFUSED)
+            raise HostError(ErrorCode.UNAUTHORIZED, NOT_GRANTED)
         info = self._models.find(grant.scope.workspace_id, model_id)
         if info is None:
             raise HostError(ErrorCode.NOT_FOUND, f"the model {model_id!r} is no longer configured on this host")
@@ -187,9 +184,3 @@ def _question(
         deadline_at=grant.deadline_at,
         lost=lost,
     )
-
-
-async def _close(pieces: AsyncIterator[ModelPiece]) -> None:
-    close = getattr(pieces, "aclose", None)
-    if close is not None:
-        await close()

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
-from paddock.host.calls.work import Chunks
+from paddock.host.calls.work import Chunks, close
 from paddock.ports import Caller
 from paddock.ports.runners import Observer
 from paddock.rules.access.gate import LOOKED_AT, named
@@ -77,9 +77,7 @@ class ObservedStream:
 
     async def aclose(self) -> None:
         self._end(ALLOWED)
-        close = getattr(self._chunks, "aclose", None)
-        if close is not None:
-            await close()
+        await close(self._chunks)
 
     def _end(self, result: str) -> None:
         ended, self._ended = self._ended, None

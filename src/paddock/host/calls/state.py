@@ -9,21 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from paddock.host.calls.work import CallHandler
+from paddock.host.calls.work import NOT_GRANTED, CallHandler
 from paddock.ports import KeptRecords
 from paddock.rules.access.limits import MAX_STATE_SCOPE_BYTES
 from paddock.rules.access.permissions import Grant, state_key
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import version_of
 from paddock.rules.rows.rows import AuditRow, StateRow
-from paddock_sdk.protocol.host_calls import (
-    Deleted,
-    StateDeleteParams,
-    StateGetParams,
-    StateGetResult,
-    StateSetParams,
-    StateSetResult,
-)
+from paddock_sdk.protocol import host_calls
 
 
 class RunnerState:
@@ -39,13 +32,13 @@ class RunnerState:
             "state.delete": CallHandler(write=self.delete),
         }
 
-    async def get(self, grant: Grant, asked: StateGetParams) -> StateGetResult:
+    async def get(self, grant: Grant, asked: host_calls.StateGetParams) -> host_calls.StateGetResult:
         found = await self._records.state(_key(asked.scope, grant), asked.key)
         if found is None:
-            return StateGetResult(found=False)
-        return StateGetResult(value=msgspec.json.decode(found), found=True, version=version_of(found))
+            return host_calls.StateGetResult(found=False)
+        return host_calls.StateGetResult(value=msgspec.json.decode(found), found=True, version=version_of(found))
 
-    async def set(self, grant: Grant, asked: StateSetParams, audit: AuditRow) -> StateSetResult:
+    async def set(self, grant: Grant, asked: host_calls.StateSetParams, audit: AuditRow) -> host_calls.StateSetResult:
         """Keep a value; with an expected version only if the value has not changed since."""
         key = _key(asked.scope, grant)
         value = msgspec.json.encode(asked.value)
@@ -55,19 +48,19 @@ class RunnerState:
                 ErrorCode.PAYLOAD_TOO_LARGE,
                 f"the {asked.scope} scope would hold more than {MAX_STATE_SCOPE_BYTES} bytes; delete old keys first",
             )
-        return StateSetResult(ok=True, version=version_of(value))
+        return host_calls.StateSetResult(ok=True, version=version_of(value))
 
-    async def delete(self, grant: Grant, asked: StateDeleteParams, audit: AuditRow) -> Deleted:
+    async def delete(self, grant: Grant, asked: host_calls.StateDeleteParams, audit: AuditRow) -> host_calls.Deleted:
         key = _key(asked.scope, grant)
         found = await self._records.state(key, asked.key)
         await self._records.write([StateRow(key, asked.key, None, audit.time), audit])
-        return Deleted(deleted=found is not None)
+        return host_calls.Deleted(deleted=found is not None)
 
 
 def _key(scope: str, grant: Grant) -> str:
     key = state_key(scope, grant)
     if key is None:
-        raise HostError(ErrorCode.UNAUTHORIZED, "this run may not do that")
+        raise HostError(ErrorCode.UNAUTHORIZED, NOT_GRANTED)
     return key
 
 

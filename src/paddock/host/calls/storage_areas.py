@@ -10,23 +10,14 @@ from collections.abc import AsyncIterator, Mapping
 import structlog
 
 from paddock.host.calls.artifacts import decoded, free
-from paddock.host.calls.work import CallHandler
+from paddock.host.calls.work import NOT_GRANTED, CallHandler
 from paddock.ports import KeptRecords
 from paddock.ports.artifacts import Blobs
 from paddock.rules.access.limits import MAX_BLOB_BYTES, MAX_KEYS_PAGE, MAX_STORAGE_KEY_CHARS, MAX_STORAGE_VALUE_BYTES
 from paddock.rules.access.permissions import Grant, area_key, upload_area
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow, StorageCap, StorageRow
-from paddock_sdk.protocol.host_calls import (
-    Deleted,
-    Done,
-    StorageDeleteParams,
-    StorageGetParams,
-    StorageGetResult,
-    StorageListParams,
-    StorageListResult,
-    StorageSetParams,
-)
+from paddock_sdk.protocol import host_calls
 
 log = structlog.get_logger("paddock.storage")
 
@@ -51,15 +42,15 @@ class StorageAreas:
             "storage.list": CallHandler(read=self.list),
         }
 
-    async def get(self, grant: Grant, asked: StorageGetParams) -> StorageGetResult:
+    async def get(self, grant: Grant, asked: host_calls.StorageGetParams) -> host_calls.StorageGetResult:
         """Return the value, or as much as one answer can carry, with the position where the rest begins."""
         offset = asked.offset or 0
         if offset < 0:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "offset must not be negative")
         row, content = await self._read(_area(asked.area, grant), asked.key, offset)
         if row is None or row.sha256 is None:
-            return StorageGetResult(found=False)
-        return StorageGetResult(
+            return host_calls.StorageGetResult(found=False)
+        return host_calls.StorageGetResult(
             value_base64=b64encode(content).decode(),
             found=True,
             size_bytes=row.size,
@@ -81,9 +72,11 @@ class StorageAreas:
                 row = newer
         return row, b""
 
-    async def set(self, grant: Grant, asked: StorageSetParams, audit: AuditRow) -> Done:
+    async def set(self, grant: Grant, asked: host_calls.StorageSetParams, audit: AuditRow) -> host_calls.Done:
         """Keep a value whole, or one part of it."""
-        _check_key(asked.key)
+        if not asked.key or len(asked.key) > MAX_STORAGE_KEY_CHARS or not asked.key.isprintable():
+            text = f"a key has 1 to {MAX_STORAGE_KEY_CHARS} printable characters"
+            raise HostError(ErrorCode.INVALID_ARGUMENT, text)
         content = decoded(asked.value_base64, "value_base64", MAX_STORAGE_VALUE_BYTES)
         area = _area(asked.area, grant)
         parts = upload_area(area, grant)
@@ -95,9 +88,9 @@ class StorageAreas:
             done = [StorageRow(parts, asked.key, None, 0, audit.time)] if begun and not asked.more else []
             await self._records.write([row, *done, StorageCap(where, most), audit])
         await self._free(begun, old)
-        return Done(ok=True)
+        return host_calls.Done(ok=True)
 
-    async def _begun(self, parts: str, asked: StorageSetParams) -> StorageRow:
+    async def _begun(self, parts: str, asked: host_calls.StorageSetParams) -> StorageRow:
         """Return the parts so far; the next one must begin where they end."""
         begun = await self._records.stored(parts, asked.key)
         if begun is None or begun.size != asked.offset:
@@ -105,18 +98,18 @@ class StorageAreas:
             raise HostError(ErrorCode.INVALID_ARGUMENT, text)
         return begun
 
-    async def delete(self, grant: Grant, asked: StorageDeleteParams, audit: AuditRow) -> Deleted:
+    async def delete(self, grant: Grant, asked: host_calls.StorageDeleteParams, audit: AuditRow) -> host_calls.Deleted:
         area = _area(asked.area, grant)
         row = await self._records.stored(area, asked.key)
         await self._records.write([StorageRow(area, asked.key, None, 0, audit.time), audit])
         await self._free(row)
-        return Deleted(deleted=row is not None)
+        return host_calls.Deleted(deleted=row is not None)
 
-    async def list(self, grant: Grant, asked: StorageListParams) -> StorageListResult:
+    async def list(self, grant: Grant, asked: host_calls.StorageListParams) -> host_calls.StorageListResult:
         keys = await self._records.stored_keys(
             _area(asked.area, grant), prefix=asked.prefix or "", after=asked.after or "", limit=MAX_KEYS_PAGE + 1
         )
-        return StorageListResult(keys=[*keys[:MAX_KEYS_PAGE]], has_more=len(keys) > MAX_KEYS_PAGE)
+        return host_calls.StorageListResult(keys=[*keys[:MAX_KEYS_PAGE]], has_more=len(keys) > MAX_KEYS_PAGE)
 
     async def _free(self, *rows: StorageRow | None) -> None:
         """Remove bytes that no row names any more. The call has succeeded by now: bytes that stay are swept later."""
@@ -140,11 +133,5 @@ class StorageAreas:
 def _area(area: str, grant: Grant) -> str:
     key = area_key(area, grant) if area in grant.storage_areas else None
     if key is None:
-        raise HostError(ErrorCode.UNAUTHORIZED, "this run may not do that")
+        raise HostError(ErrorCode.UNAUTHORIZED, NOT_GRANTED)
     return key
-
-
-def _check_key(key: str) -> None:
-    if not key or len(key) > MAX_STORAGE_KEY_CHARS or not key.isprintable():
-        text = f"a key has 1 to {MAX_STORAGE_KEY_CHARS} printable characters"
-        raise HostError(ErrorCode.INVALID_ARGUMENT, text)

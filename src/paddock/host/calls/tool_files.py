@@ -6,17 +6,17 @@ replaced by the reason; the call itself has succeeded.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
+from paddock.host.calls.artifacts import Artifacts
 from paddock.ports.attachments import Pictures
 from paddock.ports.tools import ToolFile
-from paddock.rules.access.artifacts import NewArtifact, of_run, ref_to
+from paddock.rules.access.artifacts import of_run, ref_to
 from paddock.rules.access.permissions import Grant
 from paddock.rules.conversations.attachments import HEAD_BYTES, IMAGES, kind_of
 from paddock.rules.errors import HostError
-from paddock.rules.rows.rows import ArtifactRow
 from paddock.rules.values import replace
 
 MAX_FILES = 16
@@ -28,12 +28,8 @@ FILE_SUFFIXES: Mapping[str, str] = {"image/png": "png", "image/jpeg": "jpg", "im
 ContentPart = Mapping[str, Any]
 
 
-class Keeps(Protocol):
-    async def keep(self, new: NewArtifact, content: bytes) -> ArtifactRow: ...
-
-
 class ToolFiles:
-    def __init__(self, artifacts: Keeps, pictures: Pictures, *, max_pixels: int) -> None:
+    def __init__(self, artifacts: Artifacts, pictures: Pictures, *, max_pixels: int) -> None:
         self._artifacts = artifacts
         self._pictures = pictures
         self._max_pixels = max_pixels
@@ -89,7 +85,6 @@ class ToolFiles:
 
 
 def _why_no_picture(file: ToolFile) -> str | None:
-    """Return why a picture could not be kept; None for other files."""
     claimed = (file.mime_type or "").lower()
     if not claimed.startswith("image/"):
         return None

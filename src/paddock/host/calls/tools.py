@@ -1,20 +1,21 @@
 """Tools called on behalf of a run: `tools.get_detail`, `tools.call`. Nothing is called before it is on record.
 
 The intent is committed before the call, its outcome after. When the store is away by then, the caller waits for it, or
-is told that the outcome is unknown; the outcome is written when the store is back. Calls that a dead host leaves behind
-are found at the next start, or by another host, and recorded as unknown. No call is ever made twice.
+is told that the outcome is unknown; the outcome is written when the store is back. What a dead host leaves behind is
+settled (`settling.py`). No call is ever made twice.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Protocol
 
 import anyio
 import msgspec
-import structlog
 
-from paddock.host.calls.work import CallHandler
+from paddock.host.calls.settling import SETTLE_SECONDS
+from paddock.host.calls.tool_files import ContentPart, ToolFiles
+from paddock.host.calls.work import NOT_GRANTED, CallHandler
 from paddock.host.ids import new_id
 from paddock.host.runs.outcomes import WAIT_SECONDS, Outcomes
 from paddock.ports import CallRecords
@@ -33,17 +34,9 @@ from paddock.rules.values import replace
 from paddock_sdk.protocol.artifacts import ArtifactRef
 from paddock_sdk.protocol.host_calls import ToolDetail, ToolsCallParams, ToolsCallResult, ToolsGetDetailParams
 
-log = structlog.get_logger("paddock.tools")
-
 MAX_INLINE_BYTES = 64 * 1024
 """Bytes of a result on a host without artifacts; with them a larger result becomes an artifact."""
 MAX_RESULT_BYTES = 64 * 1024 * 1024
-SETTLE_SECONDS = 5.0
-"""Seconds that a cancelled call waits until its end is recorded."""
-GRACE_SECONDS = SETTLE_SECONDS + 1.0
-"""Seconds after the end of a run until the outcome of its open calls is recorded as unknown."""
-SETTLE_EVERY_SECONDS = 2.0
-REFUSED = "this run may not do that"
 CALL_STATUSES: Mapping[tuple[bool, bool], str] = {
     (False, False): "completed",
     (True, False): "failed",
@@ -51,7 +44,6 @@ CALL_STATUSES: Mapping[tuple[bool, bool], str] = {
     (False, True): "unknown",
 }
 """Status on record, by (is_error, unknown)."""
-ContentPart = Mapping[str, Any]
 NOT_CALLED = b'{"error":"the run did not go on here any more when this was on record, so nothing was called"}'
 UNREADABLE = "it holds what cannot be read as JSON here, such as a number of too many digits"
 NO_FILES: ContentPart = {"type": "text", "text": "(a file came along; this host keeps none)"}
@@ -65,37 +57,19 @@ class KeepsArtifacts(Protocol):
         ...
 
 
-class PlacesFiles(Protocol):
-    """Keeps pictures and other files that a tool returns."""
-
-    async def placed(self, grant: Grant, parts: Sequence[ContentPart | ToolFile], *, name: str) -> list[ContentPart]:
-        """Return the parts of a result with a reference in place of each file."""
-        ...
-
-
+@dataclass(eq=False)
 class ToolCalls:
-    def __init__(
-        self,
-        tools: Tools,
-        *,
-        records: CallRecords,
-        outcomes: Outcomes,
-        clock: Callable[[], float],
-        artifacts: KeepsArtifacts | None = None,
-        files: PlacesFiles | None = None,
-        goes_on: Callable[[str], bool] = lambda _run_id: True,
-    ) -> None:
-        """`goes_on` tells whether this host still owns a run. After it stood still, another host may have taken
-        over."""
-        self._tools = tools
-        self._records = records
-        self._outcomes = outcomes
-        self._under_way: set[asyncio.Future[ToolAnswer]] = set()
-        """Calls under way, also those whose caller has gone."""
-        self._clock = clock
-        self._artifacts = artifacts
-        self._files = files
-        self.goes_on = goes_on
+    tools: Tools
+    _: KW_ONLY
+    records: CallRecords
+    outcomes: Outcomes
+    clock: Callable[[], float]
+    artifacts: KeepsArtifacts | None = None
+    files: ToolFiles | None = None
+    goes_on: Callable[[str], bool] = lambda _run_id: True
+    """Whether this host still owns a run: after it stood still, another host may have taken over."""
+    _under_way: set[asyncio.Future[ToolAnswer]] = field(default_factory=set[asyncio.Future[ToolAnswer]], init=False)
+    """Calls under way, also those whose caller has gone."""
 
     @property
     def work(self) -> Mapping[str, CallHandler]:
@@ -107,50 +81,26 @@ class ToolCalls:
 
     async def call(self, grant: Grant, asked: ToolsCallParams, audit: AuditRow) -> ToolsCallResult:
         self._granted(grant, asked.tool_name, "call")
-        intent = _intent(grant, asked, self._clock())
+        intent = _intent(grant, asked, self.clock())
         await self._intend(intent, audit)
         if not self.goes_on(intent.run_id):
             await self._record(self._not_called(intent))
-            raise HostError(ErrorCode.UNAUTHORIZED, REFUSED)
+            raise HostError(ErrorCode.UNAUTHORIZED, NOT_GRANTED)
         try:
             answer = await self._made(_use(grant, asked, intent.call_id))
             shown, row = await self._outcome(grant, intent, answer)
         except BaseException:  # the run is over or the host failed: the call was made and its outcome is lost
             with anyio.CancelScope(shield=True):
-                await self._record(_unknown(intent, self._clock()), seconds=SETTLE_SECONDS)
+                await self._record(replace(intent, status="unknown", ended_at=self.clock()), seconds=SETTLE_SECONDS)
             raise
         if not await self._record(row):
             raise outcome_unknown(f"{row.tool_name} was called, and the host's store was away when it had ended")
         return shown
 
-    async def settle(self, *, alone: bool = True) -> int:
-        """Record calls without an outcome whose run is over as unknown: their host is gone.
-
-        When not `alone`, a host may just have ended the run and be about to write the outcome.
-        """
-        now = self._clock()
-        found = await self._records.unanswered_tool_calls(over_since=inf if alone else now - GRACE_SECONDS)
-        for row in found:
-            await self._records.write([_unknown(row, now), _unknown_audit(row, now)])
-        if found:
-            log.warning("tool calls whose run is over have no outcome", action="tools.settle", calls=len(found))
-        return len(found)
-
-    async def keep_settling(self) -> None:
-        """Settle calls again and again for as long as the host runs, where no other host does it."""
-        while True:
-            await asyncio.sleep(SETTLE_EVERY_SECONDS)
-            try:
-                await self.settle(alone=False)
-            except StorageUnavailableError as error:
-                log.info("calls without an outcome are looked for later", action="tools.settle", reason=str(error))
-
-    # --- within ------------------------------------------------------------------------------------------------------
-
     def _granted(self, grant: Grant, name: str, operation: str) -> ToolInfo:
         if operation not in grant.tools.get(name, ()):
-            raise HostError(ErrorCode.UNAUTHORIZED, REFUSED)
-        tool = self._tools.find(grant.scope.workspace_id, name)
+            raise HostError(ErrorCode.UNAUTHORIZED, NOT_GRANTED)
+        tool = self.tools.find(grant.scope.workspace_id, name)
         if tool is None:
             raise HostError(ErrorCode.NOT_FOUND, f"the tool {name!r} is not there at the moment; try again later")
         return tool
@@ -158,17 +108,17 @@ class ToolCalls:
     async def _intend(self, intent: ToolCallRow, audit: AuditRow) -> None:
         """Record that the call will be made. When that fails the call is not made, and the record says so."""
         try:
-            await self._records.write([intent, audit])
+            await self.records.write([intent, audit])
         except UnansweredWriteError as error:  # nothing was called: the call may be repeated
-            self._outcomes.later(intent.workspace_id, [self._not_called(intent)])
+            self.outcomes.later(intent.workspace_id, [self._not_called(intent)])
             raise StorageUnavailableError(str(error)) from error
         except asyncio.CancelledError:
-            self._outcomes.later(intent.workspace_id, [self._not_called(intent)])
+            self.outcomes.later(intent.workspace_id, [self._not_called(intent)])
             raise
 
     async def _made(self, use: ToolUse) -> ToolAnswer:
         """Return the tool's answer. A cancelled tool that does not stop is not waited for."""
-        making = asyncio.ensure_future(self._tools.call(use))
+        making = asyncio.ensure_future(self.tools.call(use))
         self._under_way.add(making)
         making.add_done_callback(self._ended)
         try:
@@ -184,21 +134,21 @@ class ToolCalls:
             making.exception()  # it was returned, or nobody waits for it
 
     async def _record(self, row: ToolCallRow, *, seconds: float = WAIT_SECONDS) -> bool:
-        return await self._outcomes.record(row.workspace_id, [row], seconds=seconds)
+        return await self.outcomes.record(row.workspace_id, [row], seconds=seconds)
 
     def _not_called(self, intent: ToolCallRow) -> ToolCallRow:
-        return replace(intent, status="failed", result=NOT_CALLED, ended_at=self._clock())
+        return replace(intent, status="failed", result=NOT_CALLED, ended_at=self.clock())
 
     async def _outcome(
         self, grant: Grant, intent: ToolCallRow, answer: ToolAnswer
     ) -> tuple[ToolsCallResult, ToolCallRow]:
         status = CALL_STATUSES[answer.is_error, answer.unknown]
-        ended = replace(intent, status=status, ended_at=self._clock())
+        ended = replace(intent, status=status, ended_at=self.clock())
         is_error = True if answer.is_error else None
-        if (size := _size(answer)) > (MAX_INLINE_BYTES if self._artifacts is None else MAX_RESULT_BYTES):
-            return _too_large(ended, size)
+        if (size := _size(answer)) > (MAX_INLINE_BYTES if self.artifacts is None else MAX_RESULT_BYTES):
+            return _dropped(ended, f"its result has {size} bytes, which is more than can be kept; ask it for less")
         try:
-            shown, kept = await self._outcomes.outlast(lambda: self._shown(grant, intent, answer))
+            shown, kept = await self.outcomes.outlast(lambda: self._shown(grant, intent, answer))
         except StorageUnavailableError:
             return _not_kept(ended, "the host's store is away")
         except HostError as error:
@@ -215,17 +165,17 @@ class ToolCalls:
         name = f"{intent.tool_name}-{intent.call_id[:8]}"
         parts = await self._placed(grant, answer.parts, name)
         result = parts or _read(answer.content)
-        if self._artifacts is None:
+        if self.artifacts is None:
             return result, None
-        shown, kept = await self._artifacts.keep_large(grant, result, name=name)
+        shown, kept = await self.artifacts.keep_large(grant, result, name=name)
         if kept is None or not parts:
             return shown, kept
         files = [part for part in parts if "artifact_id" in part]
         return [{"type": "text", "text": shown}, *files], kept
 
     async def _placed(self, grant: Grant, parts: Sequence[ContentPart | ToolFile], name: str) -> list[ContentPart]:
-        if self._files is not None:
-            return await self._files.placed(grant, parts, name=name)
+        if self.files is not None:
+            return await self.files.placed(grant, parts, name=name)
         return [NO_FILES if isinstance(part, ToolFile) else part for part in parts]
 
 
@@ -276,35 +226,11 @@ def _use(grant: Grant, asked: ToolsCallParams, call_id: str) -> ToolUse:
     )
 
 
-def _unknown(row: ToolCallRow, now: float) -> ToolCallRow:
-    return replace(row, status="unknown", ended_at=now)
-
-
-def _unknown_audit(row: ToolCallRow, now: float) -> AuditRow:
-    return AuditRow(
-        time=now,
-        workspace_id=row.workspace_id,
-        actor="host",
-        action="tools.call",
-        resource=row.tool_name,
-        scope="",
-        result="unknown",
-        reason=f"call {row.call_id} was made and its outcome was never learned; it is not made again",
-        run_id=row.run_id,
-        session_id=row.session_id,
-    )
-
-
-def _too_large(ended: ToolCallRow, size: int) -> tuple[ToolsCallResult, ToolCallRow]:
-    return _dropped(ended, f"its result has {size} bytes, which is more than can be kept; ask it for less")
-
-
 def _not_kept(ended: ToolCallRow, why: str) -> tuple[ToolsCallResult, ToolCallRow]:
     return _dropped(ended, f"its result could not be kept ({why}); do not ask for the same again")
 
 
 def _dropped(ended: ToolCallRow, why: str) -> tuple[ToolsCallResult, ToolCallRow]:
-    """Return the notice for the model that the call was made and its result dropped."""
     shown: dict[str, Any] = {"error": f"{ended.tool_name} did its work, but {why}"}
     row = replace(ended, status="completed", result=msgspec.json.encode(shown))
     return ToolsCallResult(result=shown, is_error=True), row

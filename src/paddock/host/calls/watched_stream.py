@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from paddock.host.calls.work import Chunks
+from paddock.host.calls.work import Chunks, close
 from paddock.rules.errors import ErrorCode, HostError
 
 Note = Callable[[HostError | None], None]
@@ -60,7 +60,6 @@ class WatchedStream:
         return piece
 
     async def _next(self) -> Mapping[str, Any]:
-        """Return the next piece; raise when the time is over."""
         assert self._pieces is not None
         task = asyncio.current_task()
         assert task is not None
@@ -93,9 +92,7 @@ class WatchedStream:
         if self._timer is not None:
             self._timer.cancel()
         for part in (self._pieces, self._chunks):
-            close = getattr(part, "aclose", None)
-            if close is not None:
-                await close()
+            await close(part)
 
     def _say(self, error: HostError | None) -> None:
         if not self._noted:

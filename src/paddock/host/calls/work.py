@@ -20,6 +20,16 @@ class Chunks(Protocol):
         ...
 
 
+async def close(source: object) -> None:
+    """Let an iterator clean up, if it has a way to."""
+    aclose = getattr(source, "aclose", None)
+    if aclose is not None:
+        await aclose()
+
+
+NOT_GRANTED = "this run may not do that"
+"""One sentence for all that is not in a grant, and for unknown, ended and foreign runs: runners cannot tell them
+apart."""
 Reader = Callable[[Grant, Any], Awaitable[BaseModel]]
 Writer = Callable[[Grant, Any, AuditRow], Awaitable[BaseModel]]
 Streamer = Callable[[Grant, Any], Chunks | Awaitable[Chunks]]

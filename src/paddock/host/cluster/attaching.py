@@ -5,6 +5,7 @@ The other hosts get its hash before the caller gets the token.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 
 from paddock.host.audit import by_host
@@ -37,25 +38,17 @@ class AttachTokenStore(Protocol):
     ) -> None: ...
 
 
+@dataclass(eq=False)
 class Attaching:
-    def __init__(
-        self,
-        tokens: AttachTokenStore,
-        *,
-        forwarding: Forwarding,
-        members: Membership | None,
-        note: Callable[[AuditRow], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self._tokens = tokens
-        self._forwarding = forwarding
-        self._members = members
-        self._note = note
-        self._clock = clock
+    tokens: AttachTokenStore
+    _: KW_ONLY
+    forwarding: Forwarding
+    members: Membership | None
+    note: Callable[[AuditRow], None]
+    clock: Callable[[], float]
 
     @property
     def remote_handlers(self) -> RequestHandlers:
-        """Requests of other hosts that are answered here."""
         return {LetIn: self._let_in}
 
     async def mint(
@@ -63,32 +56,28 @@ class Attaching:
     ) -> str:
         """Make a token, good for a minute and once at each host. Runners attached with it are dropped when `by` is
         revoked. Raises HostError."""
-        token = self._tokens.mint(workspace, author, name, permissions, by=by)
-        if self._members is not None:
-            request = LetIn(self._tokens.digest_of(token), workspace, author, name, permissions, by)
-            ask = (self._forwarding.ask(peer.boot, request, seconds=TELL_SECONDS) for peer in self._members.others)
+        token = self.tokens.mint(workspace, author, name, permissions, by=by)
+        if self.members is not None:
+            request = LetIn(self.tokens.digest_of(token), workspace, author, name, permissions, by)
+            ask = (self.forwarding.ask(peer.boot, request, seconds=TELL_SECONDS) for peer in self.members.others)
             await asyncio.gather(*ask)
         return token
-
-    def addresses(self) -> Sequence[str]:
-        """The addresses at which a runner attaches to the other hosts."""
-        return addresses_of(self._members)
 
     def way_to(self, door: str) -> str | None:
         """Where to relay a runner that asks for the host at this address: "" if it is this host, None if there is no
         such host."""
-        if door in self.addresses():
+        if door in addresses_of(self.members):
             return door
-        return "" if self._members is not None and door in _doors(self._members.known) else None
+        return "" if self.members is not None and door in _doors(self.members.known) else None
 
     async def _let_in(self, asked: LetIn) -> Done:
-        self._tokens.admit(asked.digest, asked.workspace, asked.author, asked.name, asked.permissions, by=asked.by)
+        self.tokens.admit(asked.digest, asked.workspace, asked.author, asked.name, asked.permissions, by=asked.by)
         plugin = f"{asked.author}/{asked.name}"[:256]
-        self._note(
+        self.note(
             by_host(
                 "runners.attach_token",
                 plugin,
-                at=self._clock(),
+                at=self.clock(),
                 workspace_id=asked.workspace,
                 scope="hosts",
                 result="allowed",

@@ -17,6 +17,7 @@ from paddock.host.cluster.remote_requests import RemoteRequest, Reply, decode_re
 from paddock.host.streams.live import Live
 from paddock.ports.bus import Bus, Subscription
 from paddock.ports.hosts import ASKED_SECONDS, Hosts, PendingRequest
+from paddock.ports.waiting import rung_within
 from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError, StorageUnavailableError
 
 log = structlog.get_logger("paddock.owners")
@@ -81,7 +82,7 @@ class Forwarding:
                 end = now + PATIENCE_SECONDS if end is None else end
                 if now >= end:
                     raise
-                body = await self._send(elsewhere.boot, request, end) if elsewhere.boot else None
+                body = await self._ask(elsewhere.boot, request, end) if elsewhere.boot else None
             if body is not None:
                 return msgspec.json.decode(body, type=answer)
             await asyncio.sleep(pause)
@@ -96,7 +97,6 @@ class Forwarding:
             return False
 
     async def listen(self) -> None:
-        """Listen for the bell of answers."""
         if self._link is not None and self._heard is None:
             self._heard = await self._link.bus.subscribe(self._link.live.subject("answers"), self._answered)
 
@@ -105,17 +105,15 @@ class Forwarding:
         if heard is not None:
             await heard.stop()
 
-    async def _send(self, boot: int, request: RemoteRequest | ToSend, end: float) -> bytes | None:
-        return await self._ask(boot, await request() if callable(request) else request, end)
-
-    async def _ask(self, boot: int, request: RemoteRequest, end: float) -> bytes | None:
+    async def _ask(self, boot: int, request: RemoteRequest | ToSend, end: float) -> bytes | None:
         """The answer; None when the session has moved or that host is gone."""
+        asked = await request() if callable(request) else request
         if self._link is None:
             return None
         request_id, rung = uuid4().hex, asyncio.Event()
         self._waiting[request_id] = rung
         try:
-            await self._link.hosts.ask(boot, PendingRequest(request_id, packed(request)))
+            await self._link.hosts.ask(boot, PendingRequest(request_id, packed(asked)))
             self._link.bus.publish(self._link.live.subject("errands", str(boot)), b"")
             reply = await self._answer_to(self._link, request_id, rung, end)
         finally:
@@ -144,16 +142,6 @@ class Forwarding:
             waiting.set()
 
 
-async def rung_within(bell: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await bell.wait()
-    except TimeoutError:
-        return
-    finally:
-        bell.clear()
-
-
 class Answering:
     def __init__(self, link: ClusterLink, handlers: RequestHandlers) -> None:
         self._link = link
@@ -169,7 +157,6 @@ class Answering:
         self._heard = await self._link.bus.subscribe(subject, lambda _: self._bell.set())
 
     async def keep_answering(self) -> None:
-        """Answer requests for as long as the host runs."""
         while True:
             try:
                 for request in await self._link.hosts.asked(limit=AT_ONCE):
@@ -226,13 +213,9 @@ class Answering:
         except OwnedElsewhereError:
             return Reply(moved=True)
         except HostError as error:
-            return _refusal(error)
+            return Reply(code=str(error.code), message=error.message, retryable=error.retryable, details=error.details)
         except (StorageUnavailableError, TimeoutError):
             return Reply(code=str(ErrorCode.UNAVAILABLE), message="the store cannot write now", retryable=True)
         except Exception:
             log.exception("a request of another host failed", action="owners.done")
             return Reply(code=str(ErrorCode.RUNTIME_ERROR), message="the host made a mistake; its log has the details")
-
-
-def _refusal(error: HostError) -> Reply:
-    return Reply(code=str(error.code), message=error.message, retryable=error.retryable, details=error.details)

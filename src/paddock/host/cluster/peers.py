@@ -6,7 +6,7 @@ sessions and registers under a new boot number. Beats run in a task of their own
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from math import inf
 
 import structlog
@@ -17,7 +17,8 @@ from paddock.host.cluster.membership import Membership
 from paddock.host.session.sessions import Sessions
 from paddock.ports.bus import Subscription
 from paddock.ports.hosts import steady_seconds
-from paddock.rules.cluster import BEAT_SECONDS, LOST, SHUT_DOWN, WHY, KnownHost, lapsed, unsettled, was_away
+from paddock.ports.waiting import rung_within
+from paddock.rules.cluster import BEAT_SECONDS, LOST, SHUT_DOWN, KnownHost, lapsed, unsettled, was_away, why_gone
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow
 
@@ -69,57 +70,39 @@ class Followers:
     chores: Sequence[Chore] = ()
 
 
+@dataclass(eq=False)
 class Peers:
-    def __init__(
-        self,
-        link: ClusterLink,
-        members: Membership,
-        *,
-        sessions: Sessions,
-        forwarding: Forwarding,
-        answering: Answering,
-        note: Note,
-        clock: Callable[[], float],
-        followers: Followers | None = None,
-    ) -> None:
-        self._link = link
-        self._hosts = link.hosts
-        self._bus = link.bus
-        self._live = link.live
-        self._members = members
-        self._sessions = sessions
-        self._forwarding = forwarding
-        self._answering = answering
-        self._note = note
-        self._clock = clock
-        self._followers = followers or Followers()
-        self._chores = (Chore(link.hosts.tidy, every=TIDY_SECONDS), *self._followers.chores)
-        self._bell = asyncio.Event()
-        self._has_beaten = asyncio.Event()
-        self._taking = asyncio.Lock()
-        self._left = False
-        self._heard: Subscription | None = None
-        self._steady_since: float | None = None
-        """When the last failed or late beat was; None if there was none."""
-        self._watched_seconds = 0.0
-        self._seen_changes = ""
+    link: ClusterLink
+    members: Membership
+    _: KW_ONLY
+    sessions: Sessions
+    forwarding: Forwarding
+    answering: Answering
+    note: Note
+    clock: Callable[[], float]
+    followers: Followers = field(default_factory=Followers)
+    _bell: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _has_beaten: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _taking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _left: bool = field(default=False, init=False)
+    _heard: Subscription | None = field(default=None, init=False)
+    _steady_since: float | None = field(default=None, init=False)
+    """When the last failed or late beat was; None if there was none."""
+    _watched_seconds: float = field(default=0.0, init=False)
+    _seen_changes: str = field(default="", init=False)
+    _changes: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
         self._met: Sequence[int] = ()
-        self._changes: str | None = None
-
-    @property
-    def others(self) -> Sequence[KnownHost]:
-        return self._members.others
-
-    def held(self) -> bool:
-        return self._members.held()
-
-    def bus_is_away(self) -> bool:
-        return self._link.bus_is_away()
+        self._hosts = self.link.hosts
+        self._bus = self.link.bus
+        self._live = self.link.live
+        self._chores = (Chore(self.link.hosts.tidy, every=TIDY_SECONDS), *self.followers.chores)
 
     async def start(self) -> None:
-        self._members.beat_at = steady_seconds()
+        self.members.beat_at = steady_seconds()
         self._live.name = f"paddock.{await self._hosts.name()}"
-        await self._bus.open(self._followers.bus_lost)
+        await self._bus.open(self.followers.bus_lost)
         await self._join()
         await self._beat()
         await self._follow()
@@ -131,10 +114,6 @@ class Peers:
             await self._beat_for_ever()
             working.cancel()
 
-    async def keep_answering(self) -> None:
-        """Do what other hosts ask, for as long as this one runs."""
-        await self._answering.keep_answering()
-
     async def take_over(self) -> int:
         """Take over the sessions of hosts that are gone, in parts, while other hosts do the same. Returns how many."""
         async with self._taking:
@@ -145,19 +124,14 @@ class Peers:
             beaten = await self._try()
             if beaten:
                 self._has_beaten.set()
-            try:
-                async with asyncio.timeout(BEAT_SECONDS if beaten else AGAIN_SECONDS):
-                    await self._bell.wait()
-            except TimeoutError:
-                pass
-            self._bell.clear()
+            await rung_within(self._bell, BEAT_SECONDS if beaten else AGAIN_SECONDS)
 
     async def _work_for_ever(self) -> None:
         while True:
             await self._has_beaten.wait()
             self._has_beaten.clear()
             try:
-                if unsettled(self._members.known):
+                if unsettled(self.members.known):
                     await self.take_over()
                 await self._look_after()
             except StorageUnavailableError as error:
@@ -183,14 +157,13 @@ class Peers:
                 action="peers.close",
                 reason=str(error),
             )
-        await self._answering.stop()
-        await self._forwarding.stop()
+        await self.answering.stop()
+        await self.forwarding.stop()
         await self._bus.close()
 
     # --- one beat
 
     async def _try(self) -> bool:
-        """Beat once; return True on success."""
         try:
             if not await self._beat() and not self._left:
                 await self._come_back()
@@ -207,13 +180,13 @@ class Peers:
     async def _beat(self) -> bool:
         asked_at = steady_seconds()
         beat = await self._hosts.beat()
-        if was_away(steady_seconds() - self._members.beat_at):
+        if was_away(steady_seconds() - self.members.beat_at):
             self._steady_since = steady_seconds()
         if beat.held:
-            self._members.beat_at = asked_at
-        self._members.known = beat.peers
+            self.members.beat_at = asked_at
+        self.members.known = beat.peers
         self._seen_changes = beat.changes
-        self._live.meet([peer.boot for peer in self.others])
+        self._live.meet([peer.boot for peer in self.members.others])
         watched = beat.store_seconds
         if self._steady_since is not None:
             watched = min(watched, asked_at - self._steady_since)
@@ -221,25 +194,25 @@ class Peers:
         return beat.held
 
     async def _declare(self) -> None:
-        silent = lapsed(self._members.known, self._hosts.boot, watched_seconds=self._watched_seconds)
+        silent = lapsed(self.members.known, self._hosts.boot, watched_seconds=self._watched_seconds)
         if not silent:
             return
-        known = {peer.boot: peer for peer in self._members.known}
+        known = {peer.boot: peer for peer in self.members.known}
         for boot in await self._hosts.declare_gone(silent, LOST):
             peer = known[boot]
             log.warning("a host is gone", action="hosts.gone", boot=boot, host=peer.host_id, url=peer.url)
-            self._note(self._audit("hosts.gone", str(boot), f"{_name_of(peer)} was silent for the length of its lease"))
+            self.note(self._audit("hosts.gone", str(boot), f"{_name_of(peer)} was silent for the length of its lease"))
         await self._beat()
         self._ring()
 
     async def _take_over(self) -> int:
-        tried, gone = set[str](), unsettled(self._members.known)
+        tried, gone = set[str](), unsettled(self.members.known)
         while left := await self._hosts.left_behind(limit=TAKE_AT_ONCE):
             new = [one for one in left if one.session_id not in tried]
             if not new:
                 log.warning("sessions could not be taken over yet", action="peers.take_over", sessions=len(left))
                 return len(tried)  # they are tried again at the next beat
-            await self._sessions.take_over([(one.session_id, one.why, WHY.get(one.why, WHY[LOST])) for one in new])
+            await self.sessions.take_over([(one.session_id, *why_gone(one.why)) for one in new])
             tried |= {one.session_id for one in new}
         await self._hosts.settled(gone)
         if tried:
@@ -247,37 +220,36 @@ class Peers:
         return len(tried)
 
     async def _come_back(self) -> None:
-        """Register again after this host was declared gone and lost its sessions."""
-        dropped = self._sessions.drop_all()
+        dropped = self.sessions.drop_all()
         before = self._hosts.boot
         await self._hosts.register()
         await self._join()
         await self._beat()
         log.warning("this host was declared gone and is back", action="hosts.back", boot=self._hosts.boot)
-        self._note(self._audit("hosts.back", str(before), f"declared gone; {dropped} session(s) were dropped"))
+        self.note(self._audit("hosts.back", str(before), f"declared gone; {dropped} session(s) were dropped"))
 
     async def _look_after(self) -> None:
-        for callback in self._followers.beaten:
+        for callback in self.followers.beaten:
             callback()
-        if (met := [peer.boot for peer in self.others]) != self._met:
+        if (met := [peer.boot for peer in self.members.others]) != self._met:
             self._met = met
-            for callback in self._followers.hosts_changed:
+            for callback in self.followers.hosts_changed:
                 callback()
         await self._follow()
-        if self._members.is_housekeeper:
+        if self.members.is_housekeeper:
             for chore in self._chores:
                 await chore.do_if_due(steady_seconds())
 
     async def _follow(self) -> None:
         seen = self._seen_changes  # a beat may see more meanwhile; that is for the next call
         if self._changes != seen:
-            for callback in self._followers.changed:
+            for callback in self.followers.changed:
                 await callback()
             self._changes = seen
 
     async def _join(self) -> None:
-        await self._answering.listen()
-        await self._forwarding.listen()
+        await self.answering.listen()
+        await self.forwarding.listen()
         await self._live.join(self._hosts.boot)
         if self._heard is None:
             self._heard = await self._bus.subscribe(self._live.subject("hosts"), lambda _: self._bell.set())
@@ -287,7 +259,7 @@ class Peers:
         self._bus.publish(self._live.subject("hosts"), b"")
 
     def _audit(self, action: str, boot: str, reason: str) -> AuditRow:
-        return by_host(action, boot, at=self._clock(), scope="hosts", result="decided", reason=reason)
+        return by_host(action, boot, at=self.clock(), scope="hosts", result="decided", reason=reason)
 
 
 def _name_of(peer: KnownHost) -> str:

@@ -36,7 +36,7 @@ from paddock.rules.conversations.attachments import (
     upload_address,
     wrong_type,
 )
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import ErrorCode, HostError, invalid
 from paddock.rules.rows.rows import ArtifactGone, ArtifactRow, AuditRow, UploadsCap
 from paddock.rules.values import replace
 
@@ -45,6 +45,10 @@ UPLOADED = "platform"
 TOLD = (UPLOADED, "tool")
 """Sources of files that a user may see although no message mentions them."""
 NOT_OURS = "this address is not valid, or not any more; ask for a fresh one"
+
+
+WAITING, WAITING_IN_ALL = 4, 32
+"""Most uploads that wait, of one workspace and in all; each is held in memory."""
 
 
 class UserAttachments:
@@ -61,31 +65,36 @@ class UserAttachments:
     ) -> None:
         """`public_url` is this host's address for clients; without it URLs are paths."""
         self.limits = limits or AttachmentLimits()
-        self._uploads = Uploads(artifacts, records, pictures, clock=clock, limits=self.limits)
         self._artifacts = artifacts
         self._records = records
+        self._pictures = pictures
         self._keys = keys
         self._clock = clock
         self._public_url = (public_url or "").rstrip("/")
         self._origin = origin_of(self._public_url) if self._public_url else None
+        self._places = Places(self.limits.at_once, waiting=WAITING, waiting_in_all=WAITING_IN_ALL)
+        self._under_way = set[str]()
+        """Addresses with an upload under way."""
 
     # --- uploading ---------------------------------------------------------------------------------------------------
 
     async def upload(self, principal: Principal, content: bytes, name: str | None) -> ArtifactRow:
-        """Keep a file that came with the request."""
-        return await self._uploads.keep(Owner(principal.workspace_id, principal.user_id), content, name)
+        return await self._keep(Owner(principal.workspace_id, principal.user_id), content, name)
 
     async def keep(self, content: bytes, *, name: str | None, workspace_id: str, user_id: str) -> AttachmentRef:
-        return self._ref(await self._uploads.keep(Owner(workspace_id, user_id), content, name))
+        return self._ref(await self._keep(Owner(workspace_id, user_id), content, name))
 
     def offer(self, principal: Principal, *, mime_type: str, size: int, sha256: str | None, name: str | None) -> Upload:
-        """Prepare an upload and return its terms. Raises INVALID_ARGUMENT, PAYLOAD_TOO_LARGE."""
-        owner = Owner(principal.workspace_id, principal.user_id)
-        upload = self._uploads.offer(owner, mime_type=mime_type, size=size, sha256=sha256, name=name)
-        by = principal.credential
-        expires = _no_longer_than(by, upload.expires)
-        artifact_id = offered_id(self._keys(), owner, upload.artifact_id, expires)
-        return replace(upload, artifact_id=artifact_id, by=by.written(), expires=expires)
+        """Check the terms of a later upload and return them. Raises INVALID_ARGUMENT, PAYLOAD_TOO_LARGE."""
+        check_size(size, self.limits)
+        if mime_type not in self.limits.types:
+            raise wrong_type(self.limits)
+        owner, by = Owner(principal.workspace_id, principal.user_id), principal.credential
+        expires = _no_longer_than(by, int(self._clock()) + self.limits.url_seconds)
+        artifact_id = offered_id(self._keys(), owner, new_artifact_id(), expires)
+        return Upload(
+            artifact_id, owner.workspace_id, owner.user_id, mime_type, size, sha256, name, expires, by=by.written()
+        )
 
     async def pending_until(self, principal: Principal, artifact_id: str) -> int | None:
         """Return the time until which this user may upload an offered file; None when it is there, or was not
@@ -106,7 +115,74 @@ class UserAttachments:
 
     async def finish(self, upload: Upload, content: bytes) -> ArtifactRow:
         """Keep the file of an offer, once. Raises CONFLICT for a second time."""
-        return await self._uploads.finish(upload, content)
+        if upload.artifact_id in self._under_way:
+            raise _used()
+        self._under_way.add(upload.artifact_id)
+        try:
+            if await self._records.artifact(upload.artifact_id) is not None:
+                raise _used()
+            owner = Owner(upload.workspace_id, upload.user_id)
+            return await self._keep(owner, content, upload.name, promised=upload)
+        finally:
+            self._under_way.discard(upload.artifact_id)
+
+    async def _keep(
+        self, owner: Owner, content: bytes, name: str | None, promised: Upload | None = None
+    ) -> ArtifactRow:
+        """Keep a file; one that was offered must match its offer. Raises HostError with the reason."""
+        try:
+            async with self._places.taken(owner.workspace_id):
+                return await self._kept(owner, content, name, promised)
+        except HostError as error:
+            if error.code is not ErrorCode.UNAVAILABLE:
+                await self._records.write([self._decided(owner, "", str(error.code), error.message)])
+            raise
+
+    async def _kept(self, owner: Owner, content: bytes, name: str | None, promised: Upload | None) -> ArtifactRow:
+        if promised is not None:
+            _check_promise(promised, content)
+        kind = checked_kind(content, self.limits)
+        if promised is not None and kind != promised.mime_type:
+            raise invalid(f"the file is {kind} and not {promised.mime_type}, as was said before")
+        about: dict[str, int] = {}
+        if kind in IMAGES:
+            picture = await self._pictures.clean(
+                content, kind, max_pixels=self.limits.pixels, workspace=owner.workspace_id
+            )
+            content, about = picture.content, {"width": picture.width, "height": picture.height}
+        artifact_id = promised.artifact_id if promised else new_artifact_id()
+        new = NewArtifact(
+            workspace_id=owner.workspace_id,
+            user_id=owner.user_id,
+            source=UPLOADED,
+            artifact_type="image" if kind in IMAGES else "document",
+            name=name,
+            claimed_mime=kind,
+            metadata=msgspec.json.encode(about) if about else b"",
+        )
+        return await self._artifacts.keep(
+            new,
+            content,
+            max_bytes=max(2 * self.limits.file_bytes, len(content)),  # the redrawn picture may be larger
+            audit=[self._decided(owner, artifact_id, "allowed", kind)],
+            artifact_id=artifact_id,
+            keep_seconds=self.limits.unused_seconds,
+            conditions=[UploadsCap(owner.workspace_id, owner.user_id, self.limits.user_bytes)],
+        )
+
+    def _decided(
+        self, owner: Owner, artifact_id: str, result: str, reason: str, action: str = "attachment.upload"
+    ) -> AuditRow:
+        return AuditRow(
+            time=self._clock(),
+            workspace_id=owner.workspace_id,
+            actor=f"user:{owner.user_id}",
+            action=action,
+            resource=artifact_id,
+            scope=owner.user_id,
+            result=result,
+            reason=reason,
+        )
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -118,7 +194,7 @@ class UserAttachments:
         """
         row = await self._artifacts.find(principal.workspace_id, artifact_id)
         if row is None or row.user_id != principal.user_id or not (row.published or row.source in TOLD):
-            raise _unknown()
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such attachment")
         return row
 
     async def opened(self, address: ReadAddress | None) -> ArtifactRow:
@@ -152,7 +228,7 @@ class UserAttachments:
         if row.conversation_id is not None or row.source != UPLOADED:
             raise HostError(ErrorCode.CONFLICT, "this file is part of a conversation; erase the message that holds it")
         owner = Owner(principal.workspace_id, principal.user_id)
-        gone = self._uploads.decided(owner, artifact_id, "allowed", "taken back", action="attachment.delete")
+        gone = self._decided(owner, artifact_id, "allowed", "taken back", action="attachment.delete")
         await self._records.write([ArtifactGone(artifact_id), gone])
 
     # --- in a message ------------------------------------------------------------------------------------------------
@@ -203,7 +279,7 @@ class UserAttachments:
             expires_at=now + self.limits.unused_seconds,
         )
         cap = UploadsCap(row.workspace_id, str(row.user_id), self.limits.user_bytes)
-        audit = self._uploads.decided(_owner(row), copy.artifact_id, "allowed", f"copy of {row.artifact_id}")
+        audit = self._decided(_owner(row), copy.artifact_id, "allowed", f"copy of {row.artifact_id}")
         await self._records.write([copy, cap, audit])
         return copy
 
@@ -220,121 +296,12 @@ def _owner(row: ArtifactRow) -> Owner:
     return Owner(row.workspace_id, row.user_id or "")
 
 
-def _unknown() -> HostError:
-    return HostError(ErrorCode.NOT_FOUND, "there is no such attachment")
-
-
-WAITING, WAITING_IN_ALL = 4, 32
-"""Most uploads that wait, of one workspace and in all; each is held in memory."""
-
-
-class Uploads:
-    def __init__(
-        self,
-        artifacts: Artifacts,
-        records: KeptRecords,
-        pictures: Pictures,
-        *,
-        clock: Callable[[], float],
-        limits: AttachmentLimits,
-    ) -> None:
-        self._artifacts = artifacts
-        self._records = records
-        self._pictures = pictures
-        self._clock = clock
-        self._limits = limits
-        self._places = Places(limits.at_once, waiting=WAITING, waiting_in_all=WAITING_IN_ALL)
-        self._under_way = set[str]()
-        """Addresses with an upload under way."""
-
-    def offer(self, owner: Owner, *, mime_type: str, size: int, sha256: str | None, name: str | None) -> Upload:
-        """Check the terms of a later upload. Raises INVALID_ARGUMENT, PAYLOAD_TOO_LARGE."""
-        check_size(size, self._limits)
-        if mime_type not in self._limits.types:
-            raise wrong_type(self._limits)
-        expires = int(self._clock()) + self._limits.url_seconds
-        return Upload(new_artifact_id(), owner.workspace_id, owner.user_id, mime_type, size, sha256, name, expires)
-
-    async def keep(self, owner: Owner, content: bytes, name: str | None, promised: Upload | None = None) -> ArtifactRow:
-        """Keep a file; one that was offered must match its offer. Raises HostError with the reason."""
-        try:
-            async with self._places.taken(owner.workspace_id):
-                return await self._kept(owner, content, name, promised)
-        except HostError as error:
-            if error.code is not ErrorCode.UNAVAILABLE:
-                await self._records.write([self.decided(owner, "", str(error.code), error.message)])
-            raise
-
-    async def finish(self, upload: Upload, content: bytes) -> ArtifactRow:
-        """Keep an offered file, once. Raises CONFLICT for a second time."""
-        if upload.artifact_id in self._under_way:
-            raise _used()
-        self._under_way.add(upload.artifact_id)
-        try:
-            if await self._records.artifact(upload.artifact_id) is not None:
-                raise _used()
-            owner = Owner(upload.workspace_id, upload.user_id)
-            return await self.keep(owner, content, upload.name, promised=upload)
-        finally:
-            self._under_way.discard(upload.artifact_id)
-
-    async def _kept(self, owner: Owner, content: bytes, name: str | None, promised: Upload | None) -> ArtifactRow:
-        if promised is not None:
-            _check_promise(promised, content)
-        kind = checked_kind(content, self._limits)
-        if promised is not None and kind != promised.mime_type:
-            raise _invalid(f"the file is {kind} and not {promised.mime_type}, as was said before")
-        about: dict[str, int] = {}
-        if kind in IMAGES:
-            picture = await self._pictures.clean(
-                content, kind, max_pixels=self._limits.pixels, workspace=owner.workspace_id
-            )
-            content, about = picture.content, {"width": picture.width, "height": picture.height}
-        artifact_id = promised.artifact_id if promised else new_artifact_id()
-        new = NewArtifact(
-            workspace_id=owner.workspace_id,
-            user_id=owner.user_id,
-            source=UPLOADED,
-            artifact_type="image" if kind in IMAGES else "document",
-            name=name,
-            claimed_mime=kind,
-            metadata=msgspec.json.encode(about) if about else b"",
-        )
-        return await self._artifacts.keep(
-            new,
-            content,
-            max_bytes=max(2 * self._limits.file_bytes, len(content)),  # the redrawn picture may be larger
-            audit=[self.decided(owner, artifact_id, "allowed", kind)],
-            artifact_id=artifact_id,
-            keep_seconds=self._limits.unused_seconds,
-            conditions=[UploadsCap(owner.workspace_id, owner.user_id, self._limits.user_bytes)],
-        )
-
-    def decided(
-        self, owner: Owner, artifact_id: str, result: str, reason: str, action: str = "attachment.upload"
-    ) -> AuditRow:
-        return AuditRow(
-            time=self._clock(),
-            workspace_id=owner.workspace_id,
-            actor=f"user:{owner.user_id}",
-            action=action,
-            resource=artifact_id,
-            scope=owner.user_id,
-            result=result,
-            reason=reason,
-        )
-
-
 def _check_promise(promised: Upload, content: bytes) -> None:
     if len(content) != promised.size:
-        raise _invalid(f"the file has {len(content)} bytes and not {promised.size}, as was said before")
+        raise invalid(f"the file has {len(content)} bytes and not {promised.size}, as was said before")
     if promised.sha256 is not None and sha256(content).hexdigest() != promised.sha256:
-        raise _invalid("the file has another SHA-256 than was said before")
+        raise invalid("the file has another SHA-256 than was said before")
 
 
 def _used() -> HostError:
     return HostError(ErrorCode.CONFLICT, "something was uploaded here already; ask for another address")
-
-
-def _invalid(text: str) -> HostError:
-    return HostError(ErrorCode.INVALID_ARGUMENT, text)

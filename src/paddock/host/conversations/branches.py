@@ -22,8 +22,7 @@ from paddock_sdk.protocol.run_context import TriggerSource
 MAX_OF_A_RUN = 10_000
 
 
-class _Records(ConversationRecords, DayRecords, Protocol):
-    """Ports of the store that are used here."""
+class _Records(ConversationRecords, DayRecords, Protocol): ...
 
 
 class Again(Value, frozen=True):
@@ -91,7 +90,6 @@ class Branches:
         raise HostError(ErrorCode.NOT_FOUND, "there is no such message in this conversation")
 
     async def _items(self, session_id: str, item_id: str, *, left_behind: bool = False) -> list[TranscriptRow]:
-        """Items of the run that an item belongs to."""
         run = await self._records.run(item_id.rpartition(".")[0])
         if run is None or run.session_id != session_id:
             return []
@@ -110,14 +108,12 @@ def message_of(item: TranscriptRow) -> dict[str, Any]:
 
 
 def _with_text(content: object, text: str) -> object:
-    """Return new words together with the files of the old ones."""
     blocks = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
     files = [block for block in blocks if block.get("type") == "binary"]
     return [{"type": "text", "text": text}, *files] if files else text
 
 
 def files_in(content: object) -> list[Mapping[str, Any]]:
-    """Return references to the files of a message."""
     blocks = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
     found = [block for block in blocks if block.get("type") == "binary" and "id" in block]
     named = {"id": "artifact_id", "mimeType": "mime_type", "filename": "name"}

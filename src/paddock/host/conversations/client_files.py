@@ -47,15 +47,12 @@ class ClientFiles:
         if media.data is not None or inline is not None:
             given = media.data if media.data is not None else str(media.url)[inline.end() if inline else 0 :]
             return await self._attachments.keep(decoded(given, "data", MAX_FILE_BYTES), name=media.filename, **who)
-        url = media.url or (self._own_url(principal, media.file_id) if media.file_id else None)
-        if url is None:
+        url = media.url
+        if not url and media.file_id:
+            url = self._attachments.signed_url(media.file_id, by=principal.credential, **who)
+        if not url:
             return "it has neither data nor a url"
         found = await self._attachments.resolve(
             url, workspace_id=principal.workspace_id, user_id=principal.user_id, session_id=session_id
         )
         return found or NOT_OURS
-
-    def _own_url(self, principal: Principal, file_id: str) -> str | None:
-        return self._attachments.signed_url(
-            file_id, workspace_id=principal.workspace_id, user_id=principal.user_id, by=principal.credential
-        )

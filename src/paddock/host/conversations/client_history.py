@@ -75,7 +75,6 @@ class ClientHistory:
         return merge(sent, known)
 
     async def _is_new_alone(self, session_id: str, sent: Sequence[ClientMessage], names: Mapping[str, int]) -> bool:
-        """Tell whether the copy is a single message that is not the first of the session."""
         if len(sent) > 1:
             return False
         return not shows(names, await self._records.transcript(session_id, limit=1, newest_first=False))
@@ -102,7 +101,6 @@ class ClientHistory:
         return last[0] if last and last[0].kind == FINAL else None
 
     async def _waiting(self, session_id: str) -> dict[str, str]:
-        """Return unanswered calls of the client's own tools, with their names."""
         ends = await self._records.events(session_id, kinds=(FINAL,), limit=LOOK_BACK)
         pending = {name for end in ends for name in pending_in(data_of(end))}
         if not pending:

@@ -136,7 +136,6 @@ def _params(
     answers: Sequence[Supplied],
     resume: Sequence[Mapping[str, Any]],
 ) -> Mapping[str, Any]:
-    """Return untrusted parameters for the runner: the client's instructions, further fields, and its answers."""
     first = len(sent.raw) if merged.asked is None else merged.asked + 1
     if first >= len(sent.raw) and not (answers or resume or sent.instructions):
         return params
@@ -182,7 +181,6 @@ class Answers:
 
 
 def continued(answers: Sequence[Supplied], resume: Sequence[Mapping[str, Any]]) -> RunEvent:
-    """Return the event of an input that only answers questions."""
     calls = [answer.payload["data"]["tool_call_id"] for answer in answers]
     data = {"tool_call_ids": calls, "interrupt_ids": [_id(entry) for entry in resume]}
     return RunEvent(event_type=CONTINUED, data={name: ids for name, ids in data.items() if ids})

@@ -5,6 +5,7 @@ Also the session's title and whether it is archived. Only its owner may change t
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,7 +14,6 @@ from paddock.host.cluster.forwarding import Forwarding, RequestHandlers
 from paddock.host.cluster.remote_requests import Control
 from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal, no_such_thread
-from paddock.host.session.loop import SessionLoop
 from paddock.host.session.sessions import Sessions
 from paddock.ports import ConversationRecords, SessionRecords
 from paddock.rules.errors import ErrorCode, HostError
@@ -50,8 +50,7 @@ HARMLESS = frozenset({"already_active", "already_open", "already_pending", "alre
 """Reasons that are no errors: the wish is fulfilled, or about to be."""
 
 
-class _Records(ConversationRecords, SessionRecords, Protocol):
-    """Ports of the store that are used here."""
+class _Records(ConversationRecords, SessionRecords, Protocol): ...
 
 
 class ControlAnswer(Value, frozen=True):
@@ -75,25 +74,16 @@ class SessionSnapshot(Value, frozen=True):
     """A reader that starts here also gets all output of turns that have not ended."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Controls:
-    def __init__(
-        self,
-        *,
-        sessions: Sessions,
-        agents: Agents,
-        records: _Records,
-        clock: Callable[[], float],
-        forwarding: Forwarding | None = None,
-    ) -> None:
-        self._forwarding = forwarding or Forwarding()
-        self._sessions = sessions
-        self._agents = agents
-        self._records = records
-        self._clock = clock
+    sessions: Sessions
+    agents: Agents
+    records: _Records
+    clock: Callable[[], float]
+    forwarding: Forwarding = field(default_factory=Forwarding)
 
     @property
     def remote_handlers(self) -> RequestHandlers:
-        """The handlers of requests from other hosts."""
         return {Control: self._control}
 
     # --- controls ----------------------------------------------------------------------------------------------------
@@ -115,15 +105,15 @@ class Controls:
         """Perform one CONTROL of a front end; returns when its direct effects are on record. Raises HostError."""
         _check(subtype, payload)
         wish = Control(principal, session_id, subtype, payload, tx_id, run_id)
-        return await self._forwarding.here_or_at_owner(partial(self._control, wish), wish, ControlAnswer)
+        return await self.forwarding.here_or_at_owner(partial(self._control, wish), wish, ControlAnswer)
 
     async def _control(self, wish: Control) -> ControlAnswer:
         principal, session_id, subtype, payload = wish.principal, wish.session_id, wish.subtype, wish.payload
-        session = await self._sessions.open(session_id)
-        if (subtype != "SESSION_OPEN" or session.exists) and not _is_of(session, principal):
+        session = await self.sessions.open(session_id)
+        if not (principal.owns(session.owner) if session.exists else subtype == "SESSION_OPEN"):
             raise no_such_thread()
         if subtype in ADDS_WORDS:
-            await self._sessions.services.words.check(principal)
+            await self.sessions.services.words.check(principal)
         answers = subtype.startswith("HANDOVER_")
         item = MessageItem(
             Event.CONTROL,
@@ -132,29 +122,28 @@ class Controls:
             turn_id=new_id() if answers else wish.run_id,
             tx_id=wish.tx_id if answers else new_id(),
             payload=dict(payload),
-            time=self._clock(),
+            time=self.clock(),
         )
-        message = read(item, self._agents.for_session(principal.workspace_id))
+        message = read(item, self.agents.for_session(principal.workspace_id))
         assert message is not None
-        session = await self._sessions.open(session_id)
+        session = await self.sessions.open(session_id)
         decision = await session.record(message, principal=principal)
-        answer = _answer(item.tx_id or _tx_of(decision), decision)
+        answer = _answer(item.tx_id or next((fact.tx_id for fact in decision.facts if fact.tx_id), ""), decision)
         return replace(answer, run_id=item.turn_id) if subtype == "HANDOVER_CONFIRM" else answer
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
     async def find(self, principal: Principal, session_id: str) -> SessionSummary:
         """Return the caller's conversation; a foreign one looks like one that does not exist."""
-        summary = await self._records.session_summary(session_id)
-        if summary is None or (summary.workspace_id, summary.user_id) != (principal.workspace_id, principal.user_id):
+        summary = await self.records.session_summary(session_id)
+        if summary is None or not principal.owns(summary):
             raise no_such_thread()
         return summary
 
     async def list(
         self, principal: Principal, *, before: int | None, archived: bool | None, limit: int
     ) -> Sequence[SessionSummary]:
-        """Return the caller's conversations, the one opened last first."""
-        return await self._records.sessions_of(
+        return await self.records.sessions_of(
             principal.workspace_id, principal.user_id, before=before, archived=archived, limit=limit
         )
 
@@ -164,32 +153,31 @@ class Controls:
         """Find the caller's conversations by title and content, the one opened last first."""
         phrases = thread_phrases(query)
         asked = ThreadQuery(principal.workspace_id, principal.user_id, phrases, before, archived, limit)
-        return phrases, await self._records.find_sessions(asked)
+        return phrases, await self.records.find_sessions(asked)
 
     async def head(self, session_id: str) -> int:
         """Return the number of the last fact: a reader that starts there misses nothing new."""
-        return (await self._sessions.view(session_id)).head
+        return (await self.sessions.view(session_id)).head
 
     async def settled(self, session_id: str, tx_id: str) -> None:
-        """Wait until a transaction is over."""
-        async with asyncio.timeout(self._sessions.timeouts.manager + SETTLE_SECONDS):
-            while (await self._sessions.view(session_id)).state.transaction(tx_id) is not None:
-                follower = self._sessions.tails.follow(session_id, None, await self.head(session_id))
+        async with asyncio.timeout(self.sessions.timeouts.manager + SETTLE_SECONDS):
+            while (await self.sessions.view(session_id)).state.transaction(tx_id) is not None:
+                follower = self.sessions.tails.follow(session_id, None, await self.head(session_id))
                 try:
-                    if (await self._sessions.view(session_id)).state.transaction(tx_id) is not None:
+                    if (await self.sessions.view(session_id)).state.transaction(tx_id) is not None:
                         await follower.next(1.0)
                 finally:
                     follower.close()
 
     async def snapshot(self, principal: Principal, session_id: str) -> SessionSnapshot:
         summary = await self.find(principal, session_id)
-        session = await self._sessions.view(session_id)
+        session = await self.sessions.view(session_id)
         context, head = session_context(session.state), session.head
         return SessionSnapshot(summary, context, head, await self._since(context, head))
 
     async def _since(self, context: SessionContext, head: int) -> int:
         """Return the position from which a reader gets all output of turns that have not ended."""
-        runs = [await self._records.run(run_id) for run_id in context.inflight]
+        runs = [await self.records.run(run_id) for run_id in context.inflight]
         return min((run.first_seq - 1 for run in runs if run is not None), default=head)
 
     # --- what people set ---------------------------------------------------------------------------------------------
@@ -204,18 +192,13 @@ class Controls:
         audit = principal.audit(
             "session.change",
             session_id,
-            at=self._clock(),
+            at=self.clock(),
             scope=session_id,
             reason="its owner",
             session_id=session_id,
         )
-        await self._records.write([row, audit])
+        await self.records.write([row, audit])
         return await self.find(principal, session_id)
-
-
-def _is_of(session: SessionLoop, principal: Principal) -> bool:
-    owner = session.owner
-    return session.exists and (owner.workspace_id, owner.user_id) == (principal.workspace_id, principal.user_id)
 
 
 def _check(subtype: str, payload: Mapping[str, Any]) -> None:
@@ -227,10 +210,6 @@ def _check(subtype: str, payload: Mapping[str, Any]) -> None:
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"{subtype} needs payload.agent_id, the name of an agent")
     if not isinstance(payload.get("activate", False), bool):
         raise HostError(ErrorCode.INVALID_ARGUMENT, "payload.activate must be true or false")
-
-
-def _tx_of(decision: Decision) -> str:
-    return next((fact.tx_id for fact in decision.facts if fact.tx_id), "")
 
 
 def _answer(tx_id: str, decision: Decision) -> ControlAnswer:

@@ -19,8 +19,7 @@ MAX_ITEMS = 10_000
 _NO_END = 1 << 62
 
 
-class _Records(AutomationRecords, ConversationRecords, DayRecords, PeopleRecords, SessionRecords, Protocol):
-    """Ports of the store that are used here."""
+class _Records(AutomationRecords, ConversationRecords, DayRecords, PeopleRecords, SessionRecords, Protocol): ...
 
 
 class Day(Value, frozen=True):
@@ -81,6 +80,6 @@ class Days:
         if session_id is None:
             return await self._last(principal)
         session = await self._records.session(session_id)
-        if session is None or (session.workspace_id, session.user_id) != (principal.workspace_id, principal.user_id):
+        if session is None or not principal.owns(session):
             raise no_such_thread()
         return session_id

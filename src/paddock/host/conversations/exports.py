@@ -14,8 +14,7 @@ AT_ONCE = 500
 _encode = msgspec.json.Encoder().encode
 
 
-class _Records(ConversationRecords, PeopleRecords, Protocol):
-    """Ports of the store that are used here."""
+class _Records(ConversationRecords, PeopleRecords, Protocol): ...
 
 
 class Exports:

@@ -6,6 +6,7 @@ take the id before its owner does.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 from uuid import UUID
@@ -18,7 +19,7 @@ from paddock.host.outage import Outage
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.people.users import Users
 from paddock.host.runs.runs import Runs
-from paddock.host.session.arrivals import Accepted, Firing, NewRun, owns, same_answer
+from paddock.host.session.arrivals import Accepted, Firing, NewRun, same_answer
 from paddock.host.session.loop import SessionLoop
 from paddock.host.session.sessions import Sessions
 from paddock.ports import ConversationRecords, PeopleRecords
@@ -54,85 +55,73 @@ def _addressed(new: NewRun, agents: Agents) -> NewRun:
     return new if answering == new.agent_id else replace(new, agent_id=answering)
 
 
-class _Records(ConversationRecords, PeopleRecords, Protocol):
-    """Ports of the store that are used here."""
+class _Records(ConversationRecords, PeopleRecords, Protocol): ...
 
 
+@dataclass(kw_only=True, eq=False)
 class Inbox:
     """Accepts new runs and cancels."""
 
-    def __init__(
-        self,
-        *,
-        sessions: Sessions,
-        runs: Runs,
-        agents: Agents,
-        records: _Records,
-        clock: Callable[[], float],
-        forwarding: Forwarding | None = None,
-        users: Users | None = None,
-    ) -> None:
-        self._forwarding = forwarding or Forwarding()
-        self.users = users or Users(records, clock=clock)
-        self._sessions = sessions
-        self._runs = runs
-        self._agents = agents
-        self._records = records
-        self._clock = clock
+    sessions: Sessions
+    runs: Runs
+    agents: Agents
+    records: _Records
+    clock: Callable[[], float]
+    users: Users
+    forwarding: Forwarding = field(default_factory=Forwarding)
 
     @property
     def remote_handlers(self) -> RequestHandlers:
-        """The handlers of requests from other hosts."""
         return {AcceptRun: lambda request: self._accept(request.new), CancelTheRun: self._cancel_for}
 
     @property
     def has_room(self) -> bool:
         """True when a run would be admitted without waiting."""
-        return not self._runs.live.admission.full
+        return not self.runs.live.admission.full
 
     @property
     def closed(self) -> bool:
         """True while this host is being stopped."""
-        return self._runs.live.admission.closed
+        return self.runs.live.admission.closed
 
     @property
     def outage(self) -> Outage:
-        return self._sessions.outage
+        return self.sessions.outage
 
     async def accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         """Take a user's message; returns when it is on record. Raises HostError."""
-        return await self._forwarding.here_or_at_owner(
+        return await self.forwarding.here_or_at_owner(
             partial(self._accept, new, complete), partial(self._sent, new, complete), Accepted
         )
 
     async def _sent(self, new: NewRun, complete: Complete | None) -> AcceptRun:
         """Complete a request here with what only this door knows, before it is sent to another host."""
-        if complete is None or await self._records.inbox(new.session_id, new.client_run_id) is not None:
+        if complete is None or await self.records.inbox(new.session_id, new.client_run_id) is not None:
             return AcceptRun(new)
-        return AcceptRun(await complete(new, (await self._sessions.view(new.session_id)).exists))
+        return AcceptRun(await complete(new, (await self.sessions.view(new.session_id)).exists))
 
     async def _accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
-        agents, workspace = self._agents, new.principal.workspace_id
+        agents, workspace = self.agents, new.principal.workspace_id
         new = _mentioning(new, agents)
         if new.agent_id is not None and not agents.known(new.agent_id, workspace):
             known = ", ".join(binding.agent_id for binding in agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {new.agent_id!r}; known are: {known}")
         try:
             new = _addressed(await self._known_by_profile(new), agents)
-            session = await self._sessions.open(new.session_id)
+            session = await self.sessions.open(new.session_id)
             if session.exists and (known := await self._known(session, new)) is not None:
                 return known
-            await self._sessions.services.words.check(new.principal)
+            await self.sessions.services.words.check(new.principal)
             if complete is not None:
                 new = _mentioning(await complete(new, session.exists), agents)
-            admission = self._runs.live.admission
+            admission = self.runs.live.admission
             if not admission.has_room(workspace):
                 await admission.enter(workspace)
             admission.entered(workspace)  # counted until the run itself is
             try:
                 agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
-                await self._runs.authority.prepare(agent_id, workspace, start=False)
-                session = await self._sessions.open(new.session_id)
+                await self.runs.authority.prepare(agent_id, workspace, start=False)
+                session = await self.sessions.open(new.session_id)
                 run_id = new_id()
                 return await session.submit(new, run_id, run_id.replace("-", ""))
             finally:
@@ -149,11 +138,10 @@ class Inbox:
         return replace(new, locale=new.locale or profile.locale, time_zone=new.time_zone or profile.time_zone)
 
     async def _known(self, session: SessionLoop, new: NewRun) -> Accepted | None:
-        """Return the earlier answer to this request, if it is on record."""
-        if not owns(session.owner, new):
+        if not new.principal.owns(session.owner):
             raise no_such_thread()
-        row = await self._records.inbox(session.session_id, new.client_run_id)
-        run = await self._records.run(row.run_id) if row is not None else None
+        row = await self.records.inbox(session.session_id, new.client_run_id)
+        run = await self.records.run(row.run_id) if row is not None else None
         if row is None or run is None:
             return None
         given = Accepted(row.run_id, session.session_id, new.client_run_id, row.opened_session, run.first_seq)
@@ -167,17 +155,17 @@ class Inbox:
         if run.status in TERMINAL_STATUSES:
             return run
         wish = CancelTheRun(run.run_id, principal)
-        await self._forwarding.here_or_at_owner(partial(self._cancel, run, principal), wish, Done)
-        return await self._records.run(run.run_id) or run
+        await self.forwarding.here_or_at_owner(partial(self._cancel, run, principal), wish, Done)
+        return await self.records.run(run.run_id) or run
 
     async def _cancel(self, run: RunRow, principal: Principal, reason: str = "user") -> Done:
-        session = await self._sessions.open(run.session_id)
-        await session.record(CancelRequested(run.run_id, principal.user_id, reason, at=self._clock()))
+        session = await self.sessions.open(run.session_id)
+        await session.record(CancelRequested(run.run_id, principal.user_id, reason, at=self.clock()))
         return Done()
 
     async def _cancel_for(self, wish: CancelTheRun) -> Done:
         """Cancel for another host, which has checked whose run it is."""
-        run = await self._records.run(wish.run_id)
+        run = await self.records.run(wish.run_id)
         return Done() if run is None else await self._cancel(run, wish.principal, wish.reason)
 
     async def cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:
@@ -185,17 +173,17 @@ class Inbox:
         await self.outage.outlast(partial(self._cancel_by_id, run_id, principal, reason))
 
     async def _cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:
-        run = await self._records.run(run_id)
+        run = await self.records.run(run_id)
         if run is None or run.status in TERMINAL_STATUSES:
             return
         wish = CancelTheRun(run_id, principal, reason)
-        await self._forwarding.here_or_at_owner(partial(self._cancel, run, principal, reason), wish, Done)
+        await self.forwarding.here_or_at_owner(partial(self._cancel, run, principal, reason), wish, Done)
 
     async def _note(self, principal: Principal, action: str, session_id: str, error: HostError) -> None:
         if error.code is ErrorCode.UNAVAILABLE:
             return
-        row = principal.audit(action, session_id, at=self._clock(), scope=session_id, error=error)
-        await self._records.write([row])
+        row = principal.audit(action, session_id, at=self.clock(), scope=session_id, error=error)
+        await self.records.write([row])
 
 
 NAMES_PURPOSE = "names"
@@ -233,7 +221,6 @@ class ThreadNames:
         return found or await self._unused(whole)
 
     async def _unused(self, whole: str) -> str:
-        """The first id of a name that no deleted thread had."""
         before = 1
         while await self._records.is_buried(session_id := keyed_id(f"{whole}\0{before}", self._key)):
             before += 1

@@ -52,7 +52,7 @@ class UiActions:
     ) -> Accepted:
         """Perform the action of a button. Raises NOT_FOUND, CONFLICT for an expired or used one, INVALID_ARGUMENT."""
         run = await self._records.run(action_id.partition(".")[0])
-        if run is None or (run.workspace_id, run.user_id) != (principal.workspace_id, principal.user_id):
+        if run is None or not principal.owns(run):
             raise _unknown()
         action = await self._find(run, action_id)
         try:

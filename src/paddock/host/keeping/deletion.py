@@ -5,6 +5,7 @@ The decisions stay on the audit trail. Deletion by age is in `retention.py`.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ import structlog
 from paddock.host.calls.artifacts import free
 from paddock.host.cluster.forwarding import Forwarding, RequestHandlers
 from paddock.host.cluster.remote_requests import Done, ForgetFiles, ForgetThread
+from paddock.host.conflicts import written_first
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.runs.stored_results import repeats
 from paddock.host.runs.working_directories import WorkingDirectories
@@ -85,7 +87,6 @@ class Directories:
 
     @property
     def remote_handlers(self) -> RequestHandlers:
-        """Requests of other hosts that are answered here."""
         return {ForgetFiles: self._forget_here}
 
     async def forget(self, workspace_id: str, session_id: str) -> None:
@@ -99,29 +100,20 @@ class Directories:
         return Done()
 
 
+@dataclass(eq=False)
 class Deletion:
-    def __init__(
-        self,
-        store: _Records,
-        blobs: Blobs,
-        sessions: Sessions,
-        *,
-        clock: Callable[[], float],
-        directories: HoldsFiles | None = None,
-        forwarding: Forwarding | None = None,
-    ) -> None:
-        self._forwarding = forwarding or Forwarding()
-        self._directories = directories
-        self._store = store
-        self._blobs = blobs
-        self._sessions = sessions
-        self._clock = clock
-        self.scrub_wanted = False
-        """True after a deletion; the next sweep then overwrites what is left of it on the disk."""
+    store: _Records
+    blobs: Blobs
+    sessions: Sessions
+    _: KW_ONLY
+    clock: Callable[[], float]
+    directories: HoldsFiles | None = None
+    forwarding: Forwarding = field(default_factory=Forwarding)
+    scrub_wanted: bool = field(default=False, init=False)
+    """True after a deletion; the next sweep then overwrites what is left of it on the disk."""
 
     @property
     def remote_handlers(self) -> RequestHandlers:
-        """Requests of other hosts that are answered here."""
         return {ForgetThread: self._forget}
 
     # --- a conversation ----------------------------------------------------------------------------------------------
@@ -130,7 +122,7 @@ class Deletion:
         """Delete a conversation; its audit trail and id stay. Raises CONFLICT while it is in use."""
         session = await self._session(principal, session_id)
         row = self._audit(principal, "session.delete", session_id, session_id)
-        if not await self.forget(session, row, buried_at=self._clock()):
+        if not await self.forget(session, row, buried_at=self.clock()):
             raise HostError(ErrorCode.CONFLICT, BUSY, retryable=True)
 
     async def forget(
@@ -144,7 +136,7 @@ class Deletion:
         """Delete a conversation at its owner; False when it is in use, or was used since `silent_since`."""
         request = ForgetThread(session, audit, buried_at, silent_since)
         try:
-            return (await self._forwarding.here_or_at_owner(partial(self._forget, request), request, Done)).done
+            return (await self.forwarding.here_or_at_owner(partial(self._forget, request), request, Done)).done
         except HostError as error:
             if error.code is not ErrorCode.RUNTIME_ERROR:
                 raise
@@ -157,39 +149,34 @@ class Deletion:
     async def _forget(self, request: ForgetThread) -> Done:
         session_id = request.session.session_id
         keys = await self._state_keys(request.session)
-        files = await self._store.artifacts_of(session_id, limit=ALL)
-        epoch = await self._sessions.let_go(session_id)
+        files = await self.store.artifacts_of(session_id, limit=ALL)
+        epoch = await self.sessions.let_go(session_id)
         if epoch is None or await self._spoke_since(session_id, request.silent_since):
             return Done(False)
-        if self._directories is not None:  # first: once the record is gone nothing leads to them
-            await self._directories.forget(request.session.workspace_id, session_id)
+        if self.directories is not None:  # first: once the record is gone nothing leads to them
+            await self.directories.forget(request.session.workspace_id, session_id)
         gone = SessionGone(session_id, keys, request.buried_at, epoch)
-        try:
-            await self._store.write([gone, request.audit] if request.audit else [gone])
-        except HostError as error:
-            if error.code is not ErrorCode.CONFLICT:
-                raise
+        if not await written_first(self.store, [gone, request.audit] if request.audit else [gone]):
             return Done(False)  # it was used meanwhile
-        self._sessions.tails.gone(session_id)
+        self.sessions.tails.gone(session_id)
         self.scrub_wanted = True
         await self.purge()
-        await free(self._store, self._blobs, [row.sha256 for row in files])
+        await free(self.store, self.blobs, [row.sha256 for row in files])
         return Done(True)
 
     async def _spoke_since(self, session_id: str, moment: float | None) -> bool:
         """True when the session was written to after that moment. Since it was let go, every write is seen."""
-        known = await self._store.session_summary(session_id) if moment is not None else None
+        known = await self.store.session_summary(session_id) if moment is not None else None
         return known is not None and moment is not None and known.updated_at >= moment
 
     async def _state_keys(self, session: SessionRow) -> tuple[str, ...]:
-        """Keys of the state that runners keep for this conversation."""
-        known = await self._store.agents_of_session(session.session_id)
+        known = await self.store.agents_of_session(session.session_id)
         keys = [state_key("conversation", _grant(session, agent_id, runner_id)) for agent_id, runner_id in known]
         return tuple(key for key in keys if key is not None)
 
     async def purge(self) -> None:
         while True:
-            if not await self._store.purge(limit=PART):
+            if not await self.store.purge(limit=PART):
                 return
             await asyncio.sleep(0)  # let other commits through
 
@@ -208,14 +195,14 @@ class Deletion:
         rows += [ArtifactGone(row.artifact_id) for row in files]
         rows += [row async for row in self._announcements(session, files, apart_from=stored.seq)]
         rows += await self._title_of(item)
-        await self._store.write([*rows, self._audit(principal, "message.erase", item_id, session_id, run)])
-        self._sessions.tails.forget(session_id)
-        await free(self._store, self._blobs, [row.sha256 for row in files])
-        await self._store.scrub()
+        await self.store.write([*rows, self._audit(principal, "message.erase", item_id, session_id, run)])
+        self.sessions.tails.forget(session_id)
+        await free(self.store, self.blobs, [row.sha256 for row in files])
+        await self.store.scrub()
         return Erased(len(copies), len(files))
 
     async def _run_of(self, session_id: str, item_id: str) -> RunRow:
-        run = await self._store.run(item_id.rpartition(".")[0])
+        run = await self.store.run(item_id.rpartition(".")[0])
         if run is None or run.session_id != session_id:
             raise _no_such_item()
         if run.status not in TERMINAL_STATUSES:
@@ -224,8 +211,8 @@ class Deletion:
         return run
 
     async def _item(self, run: RunRow, item_id: str) -> tuple[TranscriptRow, StoredFact]:
-        item = await self._store.item(run.session_id, item_id, start=run.first_seq, end=run.last_seq)
-        stored = await self._store.fact(run.session_id, item.seq) if item is not None else None
+        item = await self.store.item(run.session_id, item_id, start=run.first_seq, end=run.last_seq)
+        stored = await self.store.fact(run.session_id, item.seq) if item is not None else None
         if item is None or stored is None:
             raise _no_such_item()
         return item, stored
@@ -237,11 +224,11 @@ class Deletion:
         yield run, item, stored
         words = item.content
         while (seq := replaced_by(stored)) is not None and seq < stored.seq:
-            before = await self._store.fact(item.session_id, seq)
-            earlier = await self._store.run(before.turn_id) if before is not None and before.turn_id else None
+            before = await self.store.fact(item.session_id, seq)
+            earlier = await self.store.run(before.turn_id) if before is not None and before.turn_id else None
             if before is None or earlier is None:
                 return
-            found = await self._store.item(item.session_id, f"{earlier.run_id}.0", start=seq, end=seq)
+            found = await self.store.item(item.session_id, f"{earlier.run_id}.0", start=seq, end=seq)
             if found is None or found.content != words:
                 return
             yield earlier, found, before
@@ -251,7 +238,7 @@ class Deletion:
         """Erase copies of the item that clients sent with later inputs."""
         upto: int | None = None
         while item.content.strip():
-            page = await self._store.events(item.session_id, kinds=INPUTS, before=upto, limit=PART)
+            page = await self.store.events(item.session_id, kinds=INPUTS, before=upto, limit=PART)
             for fact in page:
                 if fact.seq > item.seq and (left := without_copies(fact, item.content)) is not None:
                     yield FactErased(item.session_id, fact.seq, fact.position, left.payload, left.metadata)
@@ -260,13 +247,12 @@ class Deletion:
             upto = page[-1].position
 
     async def _title_of(self, item: TranscriptRow) -> list[SessionDetailsRow]:
-        """Clear a title that repeats the erased words."""
-        summary = await self._store.session_summary(item.session_id)
+        summary = await self.store.session_summary(item.session_id)
         has_copy = summary is not None and repeats(summary.title or "", item.content)
         return [SessionDetailsRow(item.session_id, title="")] if has_copy else []
 
     async def _files(self, session_id: str, stored: StoredFact) -> list[ArtifactRow]:
-        found = [await self._store.artifact(artifact_id) for artifact_id in sorted(artifacts_named(stored))]
+        found = [await self.store.artifact(artifact_id) for artifact_id in sorted(artifacts_named(stored))]
         return [row for row in found if row is not None and row.conversation_id == session_id]
 
     async def _announcements(
@@ -275,7 +261,7 @@ class Deletion:
         """Erase mentions of the files, such as their names, in the runs that made them."""
         going = {row.artifact_id for row in files}
         for run_id in sorted({row.run_id for row in files if row.run_id is not None}):
-            run = await self._store.run(run_id)
+            run = await self.store.run(run_id)
             async for fact in self._facts_of(session.session_id, run_id):
                 if artifacts_announced(fact) & going and fact.seq != apart_from:
                     for row in rows_of(session, run, fact):
@@ -283,7 +269,7 @@ class Deletion:
 
     async def _facts_of(self, session_id: str, run_id: str) -> AsyncIterator[StoredFact]:
         after = 0
-        while page := await self._store.read(session_id, after=after, run_id=run_id, limit=PART):
+        while page := await self.store.read(session_id, after=after, run_id=run_id, limit=PART):
             for fact in page:
                 yield fact
             after = page[-1].position
@@ -292,37 +278,35 @@ class Deletion:
 
     async def check_reached(self, session_id: str, seq: int) -> None:
         """Raises INVALID_ARGUMENT for a cursor beyond the end of the conversation."""
-        if seq > (await self._sessions.view(session_id)).head:
+        if seq > (await self.sessions.view(session_id)).head:
             text = "this cursor lies beyond the end of the conversation: send the last `id:` of the stream as it came"
             raise HostError(ErrorCode.INVALID_ARGUMENT, text)
 
     async def is_gone(self, session_id: str) -> bool:
         """True when there is no such session (any more)."""
-        return await self._store.session(session_id) is None
+        return await self.store.session(session_id) is None
 
     async def check_cursor(self, session_id: str, seq: int) -> None:
         """Raises CURSOR_EXPIRED with a snapshot when events after this place were trimmed."""
-        trimmed = await self._store.trimmed(session_id)
+        trimmed = await self.store.trimmed(session_id)
         if seq >= trimmed.seq:
             return
-        head = (await self._sessions.view(session_id)).head
-        items = await self._store.transcript(session_id, before=head + 1, limit=SNAPSHOT_ITEMS)
+        head = (await self.sessions.view(session_id)).head
+        items = await self.store.transcript(session_id, before=head + 1, limit=SNAPSHOT_ITEMS)
         snapshot = {"cursor": str(head), "trimmedThrough": trimmed.seq, "items": [_seen(item) for item in items[::-1]]}
         raise _expired("go on from the snapshot and its cursor", snapshot)
 
     async def check_run(self, run: RunRow) -> None:
         """Raises CURSOR_EXPIRED for a run that was trimmed; a run is kept or trimmed as a whole."""
-        trimmed = await self._store.trimmed(run.session_id)
+        trimmed = await self.store.trimmed(run.session_id)
         if run.last_seq > trimmed.seq:
             return
         about = {"taskId": run.run_id, "threadId": run.session_id, "runId": run.client_run_id, "status": run.status}
         raise _expired("what is left of the run is in the snapshot", {"trimmedThrough": trimmed.seq, "run": about})
 
-    # --- within ------------------------------------------------------------------------------------------------------
-
     async def _session(self, principal: Principal, session_id: str) -> SessionRow:
         """The conversation, if the caller owns it or administers its workspace. Raises NOT_FOUND."""
-        session = await self._store.session(session_id)
+        session = await self.store.session(session_id)
         if session is None or not _may(principal, session):
             raise no_such_thread()
         return session
@@ -332,7 +316,7 @@ class Deletion:
     ) -> AuditRow:
         run_id = run.run_id if run else None
         return principal.audit(
-            action, resource, at=self._clock(), scope=session_id, run_id=run_id, session_id=session_id
+            action, resource, at=self.clock(), scope=session_id, run_id=run_id, session_id=session_id
         )
 
 
@@ -358,7 +342,6 @@ def _grant(session: SessionRow, agent_id: str, runner_id: str) -> Grant:
 
 
 def _calls(item: TranscriptRow, stored: StoredFact) -> tuple[CallsErased, ...]:
-    """Erase the stored tool calls that repeat a tool item."""
     if item.item_type not in ("tool_call", "tool_result") or item.run_id is None:
         return ()
     data = as_object(as_object(stored.read_payload()).get("data"))

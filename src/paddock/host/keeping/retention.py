@@ -6,6 +6,7 @@ away. Each sweep writes one audit row for each kind of row it deleted.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 import structlog
@@ -44,24 +45,16 @@ log = structlog.get_logger("paddock.retention")
 class _Records(ConversationRecords, KeepingRecords, Protocol): ...
 
 
+@dataclass(eq=False)
 class Retention:
-    def __init__(
-        self,
-        store: _Records,
-        sessions: Sessions,
-        deletion: Deletion,
-        *,
-        clock: Callable[[], float],
-        periods: Periods | None = None,
-        may_work: Callable[[], bool] = lambda: True,
-    ) -> None:
-        """`may_work`: whether this host is the one that sweeps for all."""
-        self._store = store
-        self._sessions = sessions
-        self._deletion = deletion
-        self._clock = clock
-        self._periods = periods or Periods()
-        self.may_work = may_work
+    store: _Records
+    sessions: Sessions
+    deletion: Deletion
+    _: KW_ONLY
+    clock: Callable[[], float]
+    periods: Periods = field(default_factory=Periods)
+    may_work: Callable[[], bool] = lambda: True
+    """Whether this host is the one that sweeps for all."""
 
     async def keep_sweeping(self, chance: Callable[[], float]) -> None:
         """Sweep for as long as the host runs, at random times so that hosts do not coincide."""
@@ -78,26 +71,26 @@ class Retention:
 
     async def sweep(self) -> dict[str, int]:
         """Delete everything past its period; returns the counts by kind."""
-        await self._deletion.purge()
-        now, counts = self._clock(), dict[str, int]()
-        if (old := before(now, self._periods.conversations)) is not None:
+        await self.deletion.purge()
+        now, counts = self.clock(), dict[str, int]()
+        if (old := before(now, self.periods.conversations)) is not None:
             counts["conversations"], counts["trimmed"] = await self._sweep_conversations(old, now)
         for kind, period in AGED:
-            limit = before(now, getattr(self._periods, period))
-            if limit is not None and (kind != "runs" or self._periods.conversations):
+            limit = before(now, getattr(self.periods, period))
+            if limit is not None and (kind != "runs" or self.periods.conversations):
                 counts[kind] = await self._sweep_rows(kind, limit)
         found = {kind: count for kind, count in counts.items() if count}
         if found:
-            await self._store.write([_swept(kind, count, now) for kind, count in found.items()])
+            await self.store.write([_swept(kind, count, now) for kind, count in found.items()])
             log.info("forgot what is past its time", action="retention.sweep", **found)
-        if found or self._deletion.scrub_wanted:
-            self._deletion.scrub_wanted = False
-            await self._store.scrub()
+        if found or self.deletion.scrub_wanted:
+            self.deletion.scrub_wanted = False
+            await self.store.scrub()
         return found
 
     async def _sweep_rows(self, kind: OldRows, limit: float) -> int:
         total = 0
-        while count := await self._store.forget_old(kind, limit, limit=PART):
+        while count := await self.store.forget_old(kind, limit, limit=PART):
             total += count
             await asyncio.sleep(PAUSE_SECONDS)
             if count < PART:
@@ -106,7 +99,7 @@ class Retention:
 
     async def _sweep_conversations(self, old: float, now: float) -> tuple[int, int]:
         deleted = trimmed = last = 0
-        while page := await self._store.sessions_opened_before(old, after=last):
+        while page := await self.store.sessions_opened_before(old, after=last):
             for session in page:
                 if session.updated_at < old:
                     deleted += await self._try(session, self._forget(session, old))
@@ -129,24 +122,24 @@ class Retention:
             return False
 
     async def _forget(self, session: OldSession, old: float) -> bool:
-        return await self._deletion.forget(_row(session), None, buried_at=None, silent_since=old)
+        return await self.deletion.forget(_row(session), None, buried_at=None, silent_since=old)
 
     async def _trim(self, session: OldSession, old: float, now: float) -> bool:
         """Trim the old beginning of a conversation part by part; True when anything was trimmed."""
         any_went = False
         while (through := await self._old_part(session.session_id, old)) is not None:
-            if not await self._sessions.trim(session.session_id, through, session.updated_at, now):
+            if not await self.sessions.trim(session.session_id, through, session.updated_at, now):
                 break  # it is in use; next time
             any_went = True
             await asyncio.sleep(PAUSE_SECONDS)
         return any_went
 
     async def _old_part(self, session_id: str, old: float) -> Head | None:
-        if not any(fact.time < old for fact in await self._store.oldest_facts(session_id, limit=1)):
+        if not any(fact.time < old for fact in await self.store.oldest_facts(session_id, limit=1)):
             return None
-        facts = await self._store.oldest_facts(session_id, limit=2 * PART)
+        facts = await self.store.oldest_facts(session_id, limit=2 * PART)
         turns = {fact.turn_id for fact in facts if fact.turn_id is not None}
-        runs = [await self._store.run(run_id) for run_id in sorted(turns)]
+        runs = [await self.store.run(run_id) for run_id in sorted(turns)]
         return trim_through(facts, {run.run_id: run for run in runs if run is not None}, old)
 
 

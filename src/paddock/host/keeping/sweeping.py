@@ -5,6 +5,7 @@ Rows are deleted first and their bytes after. A crash in between leaves bytes wi
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 
 import structlog
 
@@ -35,20 +36,14 @@ async def its_turn(may_work: Callable[[], bool]) -> None:
         await asyncio.sleep(TURN_SECONDS)
 
 
+@dataclass(eq=False)
 class Sweeper:
-    def __init__(
-        self,
-        records: KeptRecords,
-        blobs: Blobs,
-        *,
-        clock: Callable[[], float],
-        may_work: Callable[[], bool] = lambda: True,
-    ) -> None:
-        """`may_work`: whether this host is the one that sweeps for all."""
-        self._records = records
-        self._blobs = blobs
-        self._clock = clock
-        self.may_work = may_work
+    records: KeptRecords
+    blobs: Blobs
+    _: KW_ONLY
+    clock: Callable[[], float]
+    may_work: Callable[[], bool] = lambda: True
+    """Whether this host is the one that sweeps for all."""
 
     async def keep_sweeping(self) -> None:
         """Sweep for as long as the host runs."""
@@ -72,10 +67,10 @@ class Sweeper:
 
     async def _expired(self) -> int:
         count = 0
-        while rows := await self._records.expired_artifacts(self._clock() - GRACE_SECONDS):
+        while rows := await self.records.expired_artifacts(self.clock() - GRACE_SECONDS):
             gone = [ArtifactGone(row.artifact_id) for row in rows]
-            await self._records.write([*gone, *(self._forgotten(row) for row in rows)])
-            await free(self._records, self._blobs, [row.sha256 for row in rows])
+            await self.records.write([*gone, *(self._forgotten(row) for row in rows)])
+            await free(self.records, self.blobs, [row.sha256 for row in rows])
             count += len(rows)
         return count
 
@@ -83,7 +78,7 @@ class Sweeper:
         return by_host(
             "artifact.forget",
             row.artifact_id,
-            at=self._clock(),
+            at=self.clock(),
             workspace_id=row.workspace_id,
             scope=row.conversation_id or "",
             result="allowed",
@@ -93,18 +88,18 @@ class Sweeper:
         )
 
     async def _unfinished(self) -> int:
-        count, now = 0, self._clock()
-        while rows := await self._records.stored_before(UPLOADS, now - UPLOAD_SECONDS):
-            await self._records.write([StorageRow(row.area_key, row.key, None, 0, now) for row in rows])
-            await free(self._records, self._blobs, [row.sha256 for row in rows if row.sha256 is not None])
+        count, now = 0, self.clock()
+        while rows := await self.records.stored_before(UPLOADS, now - UPLOAD_SECONDS):
+            await self.records.write([StorageRow(row.area_key, row.key, None, 0, now) for row in rows])
+            await free(self.records, self.blobs, [row.sha256 for row in rows if row.sha256 is not None])
             count += len(rows)
         return count
 
     async def remove_strays(self) -> int:
         """Remove old bytes without a row; returns how many."""
         count = 0
-        async for names in self._blobs.older_than(GRACE_SECONDS):
-            count += await free(self._records, self._blobs, names)
+        async for names in self.blobs.older_than(GRACE_SECONDS):
+            count += await free(self.records, self.blobs, names)
         if count:
             log.info("bytes that no row needs were removed", action="artifacts.strays", count=count)
         return count

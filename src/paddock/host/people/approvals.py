@@ -7,6 +7,8 @@ Nothing here knows a particular platform.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +16,7 @@ import msgspec
 import structlog
 
 from paddock.host.calls.work import CallHandler
+from paddock.host.conflicts import written_first
 from paddock.host.ids import random_bytes
 from paddock.host.people.principals import Principal
 from paddock.host.runs.outcomes import Outcomes
@@ -49,25 +52,20 @@ YES_OR_NO = {"type": "object", "properties": {"approved": {"type": "boolean"}}, 
 log = structlog.get_logger("paddock.approvals")
 
 
+@dataclass(eq=False)
 class Approvals:
-    def __init__(
-        self,
-        store: CallRecords,
-        platform: PlatformActions,
-        *,
-        outcomes: Outcomes,
-        clock: Callable[[], float],
-        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
-    ) -> None:
-        self._store = store
-        self._platform = platform
-        self._outcomes = outcomes
-        self.clock = clock
-        self._spawn = spawn
-        self._key = random_bytes(32)
-        """Gives equal requests of a run equal ids; it may be random because no run outlives this process."""
-        self._asking: OrderedDict[str, dict[str, ApprovalRow]] = OrderedDict()
-        """Undecided requests by run, until the run ends."""
+    store: CallRecords
+    platform: PlatformActions
+    _: KW_ONLY
+    outcomes: Outcomes
+    clock: Callable[[], float]
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    _key: bytes = field(default_factory=partial(random_bytes, 32), init=False)
+    """Gives equal requests of a run equal ids; it may be random because no run outlives this process."""
+    _asking: OrderedDict[str, dict[str, ApprovalRow]] = field(
+        default_factory=OrderedDict[str, dict[str, ApprovalRow]], init=False
+    )
+    """Undecided requests by run, until the run ends."""
 
     # --- requests of runs --------------------------------------------------------------------------------------------
 
@@ -80,17 +78,17 @@ class Approvals:
     ) -> PlatformRequestActionResult:
         """Ask the user. A repeated request returns what became of the first."""
         row = approval_for(grant, asked.action, asked.target, asked.payload, self.clock(), key=self._key)
-        known = await self._store.approval(row.approval_id)
+        known = await self.store.approval(row.approval_id)
         if known is not None:
             status = known.outcome(self.clock())
-            await self._store.write([replace(audit, reason=f"asked before: {status}")])
+            await self.store.write([replace(audit, reason=f"asked before: {status}")])
             return PlatformRequestActionResult(status=status, approval_id=row.approval_id)
-        if not self._platform.offers(grant.scope, row.action):
-            await self._store.write([replace(audit, result="recorded", reason=_nobody(row))])
+        if not self.platform.offers(grant.scope, row.action):
+            await self.store.write([replace(audit, result="recorded", reason=_nobody(row))])
             return PlatformRequestActionResult(status="recorded")
-        if await self._store.approval_count(row.run_id) >= MAX_PER_RUN:
+        if await self.store.approval_count(row.run_id) >= MAX_PER_RUN:
             raise HostError(ErrorCode.RATE_LIMITED, f"a run may ask for at most {MAX_PER_RUN} platform actions")
-        await self._store.write([row, replace(audit, reason="waits for the user's approval")])
+        await self.store.write([row, replace(audit, reason="waits for the user's approval")])
         self._remember(row)
         return PlatformRequestActionResult(status="pending", approval_id=row.approval_id)
 
@@ -102,7 +100,7 @@ class Approvals:
             return ()
         if row.action not in grant.platform_actions:
             return (_judged(grant, row, "unauthorized", "manifest and agent do not both allow it"),)
-        if not self._platform.offers(grant.scope, row.action):
+        if not self.platform.offers(grant.scope, row.action):
             return (_judged(grant, row, "recorded", _nobody(row)),)
         if asked_before >= MAX_PER_RUN:
             return (_judged(grant, row, "rate_limited", f"more than {MAX_PER_RUN} actions in one run"),)
@@ -119,9 +117,8 @@ class Approvals:
         return [_question(row) for row in asked.values() if await self._is_open(row.approval_id)]
 
     async def _is_open(self, approval_id: str) -> bool:
-        """True while no decision is recorded."""
         try:
-            found = await self._store.approval(approval_id)
+            found = await self.store.approval(approval_id)
         except StorageUnavailableError:
             return True  # better asked twice than never
         return found is None or found.decided is None
@@ -134,11 +131,11 @@ class Approvals:
     # --- decisions of users ------------------------------------------------------------------------------------------
 
     async def list(self, principal: Principal, *, limit: int = 100) -> Sequence[Approval]:
-        return await self._store.approvals(principal.workspace_id, principal.user_id, limit=limit)
+        return await self.store.approvals(principal.workspace_id, principal.user_id, limit=limit)
 
     async def get(self, principal: Principal, approval_id: str) -> Approval:
-        found = await self._store.approval(approval_id)
-        if found is None or (found.asked.workspace_id, found.asked.user_id) != _who(principal):
+        found = await self.store.approval(approval_id)
+        if found is None or not principal.owns(found.asked):
             raise HostError(ErrorCode.NOT_FOUND, "there is no such approval")
         return found
 
@@ -152,15 +149,15 @@ class Approvals:
             raise HostError(ErrorCode.CONFLICT, f"this was {status} already; nothing was changed")
         step = self._step(found, DECIDED, decision, f"user:{principal.user_id}")
         try:
-            taken = await self._take(step, _decided(found.asked, step))
+            taken = await written_first(self.store, [step, _decided(found.asked, step)])
         except UnansweredWriteError:
-            self._spawn(self._go_on(step))
+            self.spawn(self._go_on(step))
             raise
         self._asking.get(found.asked.run_id, {}).pop(approval_id, None)
         if not taken:
             raise HostError(ErrorCode.CONFLICT, "somebody else decided this at the same moment; nothing was changed")
         if decision == "granted":
-            await asyncio.shield(self._spawn(self._perform(found)))  # the action goes on when the caller goes away
+            await asyncio.shield(self.spawn(self._perform(found)))  # the action goes on when the caller goes away
         return await self.get(principal, approval_id)
 
     async def recover(self, *, alone: bool = True) -> int:
@@ -168,7 +165,7 @@ class Approvals:
 
         Where there are other hosts, one of them may be doing it right now: only overdue actions are recorded.
         """
-        left = await self._store.unfinished_approvals()
+        left = await self.store.unfinished_approvals()
         if not alone:
             overdue = self.clock() - 2 * PERFORM_SECONDS
             left = [found for found in left if found.decided is not None and found.decided.time < overdue]
@@ -178,7 +175,7 @@ class Approvals:
 
     async def _go_on(self, step: ApprovalStepRow) -> None:
         """Act on a decision whose write was not confirmed, if it turns out to be recorded and has not expired."""
-        found = await self._outcomes.outlast(lambda: self._store.approval(step.approval_id), for_ever=True)
+        found = await self.outcomes.outlast(lambda: self.store.approval(step.approval_id), for_ever=True)
         if found is None or found.decided is None or found.decided.token != step.token or step.result != "granted":
             return
         if found.asked.expires_at < self.clock():
@@ -189,12 +186,12 @@ class Approvals:
     async def _perform(self, approval: Approval) -> None:
         try:
             async with asyncio.timeout(PERFORM_SECONDS):
-                done = await self._platform.perform(_action(approval.asked))
+                done = await self.platform.perform(_action(approval.asked))
         except TimeoutError:
             await self._finish(approval, "unknown", f"the platform did not answer within {PERFORM_SECONDS:g} seconds")
             return
         except asyncio.CancelledError:
-            self._outcomes.later(approval.asked.workspace_id, self._end_of(approval, "unknown", STOPPED))
+            self.outcomes.later(approval.asked.workspace_id, self._end_of(approval, "unknown", STOPPED))
             raise
         except Exception:
             log.exception("a platform action failed", action="platform.perform", approval=approval.asked.approval_id)
@@ -202,9 +199,8 @@ class Approvals:
         await self._finish(approval, "done" if done.ok else "failed", done.detail)
 
     async def _finish(self, approval: Approval, result: str, detail: str) -> None:
-        """Record the end of an action, now or when the store is back."""
         try:
-            await self._outcomes.record(approval.asked.workspace_id, self._end_of(approval, result, detail))
+            await self.outcomes.record(approval.asked.workspace_id, self._end_of(approval, result, detail))
         except HostError as error:
             if error.code is not ErrorCode.CONFLICT:
                 raise
@@ -214,16 +210,6 @@ class Approvals:
     def _end_of(self, approval: Approval, result: str, detail: str) -> tuple[ApprovalStepRow, AuditRow]:
         step = self._step(approval, DONE, result, "host", detail)
         return step, _performed(approval.asked, step)
-
-    async def _take(self, step: ApprovalStepRow, audit: AuditRow) -> bool:
-        """Record a step; return False when it is recorded already."""
-        try:
-            await self._store.write([step, audit])
-        except HostError as error:
-            if error.code is not ErrorCode.CONFLICT:
-                raise
-            return False
-        return True
 
     def _step(self, approval: Approval, step: str, result: str, actor: str, detail: str = "") -> ApprovalStepRow:
         return ApprovalStepRow(
@@ -235,10 +221,6 @@ class Approvals:
             token=uuid4().hex,
             detail=detail[:2000],
         )
-
-
-def _who(principal: Principal) -> tuple[str, str]:
-    return principal.workspace_id, principal.user_id
 
 
 def _nobody(row: ApprovalRow) -> str:
@@ -260,7 +242,6 @@ def _question(row: ApprovalRow) -> Mapping[str, Any]:
 
 
 def _details(row: ApprovalRow) -> Mapping[str, Any]:
-    """Target and payload of the action, if they are short enough to show."""
     if len(row.target) + len(row.payload) > MAX_DETAILS:
         return {}
     return {"target": msgspec.json.decode(row.target), "payload": msgspec.json.decode(row.payload)}

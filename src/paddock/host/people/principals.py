@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from typing import Protocol
 
 from paddock.ports import ApiKeyRow
 from paddock.ports.definitions import PersonRole
@@ -18,6 +19,15 @@ HOME = "default"
 """The workspace of every new installation."""
 
 
+class Owned(Protocol):
+    """A row that belongs to one user of one workspace."""
+
+    @property
+    def workspace_id(self) -> str: ...
+    @property
+    def user_id(self) -> str | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     workspace_id: str
@@ -28,6 +38,9 @@ class Principal:
     takes the local token, this machine while no key exists, or a name in the setting `operators`."""
     credential: Credential = field(default=HOST, compare=False)
     """The credential of this request. Streams and attached runners end when it is revoked."""
+
+    def owns(self, row: Owned) -> bool:
+        return (row.workspace_id, row.user_id) == (self.workspace_id, self.user_id)
 
     def audit(
         self,

@@ -7,12 +7,13 @@ move when the request is repeated.
 
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Protocol
 
 from paddock.host.cluster.forwarding import Forwarding, RequestHandlers
 from paddock.host.cluster.remote_requests import Done, MoveThread
+from paddock.host.conflicts import written_first
 from paddock.host.people.principals import DEV, Principal
 from paddock.host.session.sessions import Sessions
 from paddock.host.streams.open_streams import OpenStreams
@@ -53,31 +54,23 @@ class TakeOverResult(Value, frozen=True):
     left: int
 
 
+@dataclass(eq=False)
 class TakingOver:
-    def __init__(
-        self,
-        store: _Records,
-        sessions: Sessions,
-        *,
-        forwarding: Forwarding,
-        streams: OpenStreams,
-        clock: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._sessions = sessions
-        self._forwarding = forwarding
-        self._streams = streams
-        self._clock = clock
+    store: _Records
+    sessions: Sessions
+    _: KW_ONLY
+    forwarding: Forwarding
+    streams: OpenStreams
+    clock: Callable[[], float]
 
     @property
     def remote_handlers(self) -> RequestHandlers:
-        """Requests of other hosts that are answered here."""
         return {MoveThread: self._move}
 
     async def owned_by_dev(self, by: Principal) -> DevOwned:
         _check(by)
-        jobs = await self._store.automations(DEV.workspace_id, DEV.user_id, limit=MAX_JOBS)
-        return DevOwned(await self._store.count_sessions(DEV.workspace_id, DEV.user_id), len(jobs))
+        jobs = await self.store.automations(DEV.workspace_id, DEV.user_id, limit=MAX_JOBS)
+        return DevOwned(await self.store.count_sessions(DEV.workspace_id, DEV.user_id), len(jobs))
 
     async def take_over(self, by: Principal, user: str) -> TakeOverResult:
         """Move as much as there is time for. Raises HostError."""
@@ -96,9 +89,8 @@ class TakingOver:
         return TakeOverResult(moved, busy, await self._finish(by, user, any_moved=moved > 0))
 
     async def _of_dev(self) -> AsyncIterator[SessionSummary]:
-        """The conversations of `dev`, newest first."""
         before: int | None = None
-        while page := await self._store.sessions_of(DEV.workspace_id, DEV.user_id, before=before, limit=PAGE):
+        while page := await self.store.sessions_of(DEV.workspace_id, DEV.user_id, before=before, limit=PAGE):
             for session in page:
                 yield session
             before = page[-1].number
@@ -106,11 +98,11 @@ class TakingOver:
     async def _finish(self, by: Principal, user: str, *, any_moved: bool) -> int:
         """Count the conversations left; after the last one, move everything else that belongs to `dev`."""
         if any_moved:
-            self._streams.end_of((DEV.workspace_id, DEV.user_id), HANDED_OVER)
-        left = await self._store.count_sessions(DEV.workspace_id, DEV.user_id)
+            self.streams.end_of((DEV.workspace_id, DEV.user_id), HANDED_OVER)
+        left = await self.store.count_sessions(DEV.workspace_id, DEV.user_id)
         if not left:
             rest = OwnershipMoved(DEV.workspace_id, DEV.user_id, user)
-            await self._store.write([rest, self._audit(by, "user.take_over", user, DEV.workspace_id, user)])
+            await self.store.write([rest, self._audit(by, "user.take_over", user, DEV.workspace_id, user)])
         return left
 
     async def _hand_over(self, by: Principal, session: SessionSummary, user: str) -> bool:
@@ -118,7 +110,7 @@ class TakingOver:
         row = SessionRow(session_id, session.workspace_id, session.user_id, session.created_at)
         request = MoveThread(row, user, self._audit(by, "session.take_over", session_id, session_id, user))
         try:
-            return (await self._forwarding.here_or_at_owner(partial(self._move, request), request, Done)).done
+            return (await self.forwarding.here_or_at_owner(partial(self._move, request), request, Done)).done
         except HostError as error:
             if error.code is ErrorCode.UNAVAILABLE or error.code is ErrorCode.NOT_FOUND:
                 return False  # its host is busy or of another release, or it was deleted a moment ago
@@ -127,26 +119,22 @@ class TakingOver:
     async def _move(self, request: MoveThread) -> Done:
         session, user = request.session, request.user
         session_id = session.session_id
-        known = await self._store.agents_of_session(session_id)
-        epoch = await self._sessions.let_go(session_id)
+        known = await self.store.agents_of_session(session_id)
+        epoch = await self.sessions.let_go(session_id)
         if epoch is None:
             return Done(False)
         moved = SessionMoved(session_id, session.workspace_id, session.user_id, user, epoch)
         state = [_state_of_actor(session, user, agent_id, runner_id) for agent_id, runner_id in known]
-        try:
-            await self._store.write([moved, SessionSettled(session_id), *state, request.audit])
-        except HostError as error:
-            if error.code is not ErrorCode.CONFLICT:
-                raise
+        if not await written_first(self.store, [moved, SessionSettled(session_id), *state, request.audit]):
             return Done(False)  # somebody went on with it meanwhile
-        self._sessions.services.words.count_again(session.workspace_id, session.user_id, user)
+        self.sessions.services.words.count_again(session.workspace_id, session.user_id, user)
         return Done(True)
 
     def _audit(self, by: Principal, action: str, resource: str, scope: str, user: str) -> AuditRow:
         return replace(by, workspace_id=DEV.workspace_id).audit(
             action,
             resource,
-            at=self._clock(),
+            at=self.clock(),
             scope=scope,
             reason=f"from {DEV.user_id} to {user}, by an operator",
             session_id=resource if action == "session.take_over" else None,

@@ -12,7 +12,7 @@ from paddock.host.session.arrivals import NewRun
 from paddock.ports import ConversationRecords
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import StoredFact
-from paddock.rules.log.payloads import RunEvent, as_object, from_payload
+from paddock.rules.log.payloads import as_object, from_payload
 from paddock.rules.platforms.chat_questions import Submission, as_consent, consents, declined, entries, is_yes_or_no
 from paddock.rules.run.results import approvals_in, questions_in
 from paddock.rules.values import Value, replace
@@ -84,7 +84,7 @@ class ChatAnswers:
         if end is None or run is None:
             return None
         origin = await self._origin(session_id, run.first_seq)
-        event = _event(origin) if origin is not None else None
+        event = from_payload(as_object(as_object(origin.read_payload()).get("run"))) if origin is not None else None
         ours = frozenset(approvals_in(data_of(end)))
         return OpenQuestions(
             questions, ours, run.agent_id, event.actor if event is not None else None, event is not None
@@ -104,11 +104,6 @@ class ChatAnswers:
                 return None
             seq = run.first_seq
         return None
-
-
-def _event(origin: StoredFact) -> RunEvent | None:
-    """The event of a platform in an input; None if it came another way."""
-    return from_payload(as_object(as_object(origin.read_payload()).get("run")))
 
 
 def _resumed(new: NewRun, resume: Sequence[Mapping[str, Any]]) -> NewRun:

@@ -6,6 +6,7 @@ again with the same `webhook-id`, by which a platform recognises it.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -16,10 +17,10 @@ from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal
 from paddock.host.platforms.platforms import POST_SECONDS, Platform, Platforms
 from paddock.host.runs.outcomes import Outcomes
-from paddock.host.streams.bell import Bell, until
 from paddock.ports import ConversationRecords, DeliveryRecords, KeptRecords
 from paddock.ports.places import Places
 from paddock.ports.platforms import Posted
+from paddock.ports.waiting import rung_within, until
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.log.payloads import as_object
 from paddock.rules.platforms.deliveries import after_failure
@@ -46,42 +47,36 @@ Address = Callable[[str, str, str], str | None]
 class _Records(ConversationRecords, DeliveryRecords, KeptRecords, Protocol): ...
 
 
+@dataclass(eq=False)
 class Deliveries:
-    def __init__(
-        self,
-        records: _Records,
-        platforms: Platforms,
-        *,
-        outcomes: Outcomes,
-        clock: Callable[[], float],
-        address: Address = lambda _workspace, _user, _artifact: None,
-    ) -> None:
-        self._records = records
-        self._platforms = platforms
-        self._outcomes = outcomes
-        self._clock = clock
-        self._address = address
-        self._bell = Bell()
+    records: _Records
+    platforms: Platforms
+    _: KW_ONLY
+    outcomes: Outcomes
+    clock: Callable[[], float]
+    address: Address = lambda _workspace, _user, _artifact: None
+    _bell: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _under_way: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """Deliveries that are tried now or wait for a free slot, and their workspaces."""
+
+    def __post_init__(self) -> None:
         self._places = Places(AT_ONCE, each=EACH, waiting=TAKE, waiting_in_all=TAKE)
-        self._under_way: dict[str, str] = {}
-        """Deliveries that are tried now or wait for a free slot, and their workspaces."""
 
     def wake(self) -> None:
-        self._bell.ring()
+        self._bell.set()
 
     async def run(self) -> None:
         """Deliver what is due, for as long as the host runs. A slow platform does not hold up other workspaces."""
         async with asyncio.TaskGroup() as group:
             while True:
-                self._bell.clear()
                 try:
                     for row in await self._due():
                         group.create_task(self._try_and_ring(row))
-                    pause = await self._pause()
+                    pause = until(await self.records.next_delivery_at(), self.clock())
                 except (HostError, StorageUnavailableError) as error:
                     log.warning("deliveries cannot be looked at now", action="deliveries.look", reason=str(error))
                     pause = RETRY_SECONDS
-                await self._bell.rest(max(pause, RETRY_SECONDS) if self._under_way else pause)
+                await rung_within(self._bell, max(pause, RETRY_SECONDS) if self._under_way else pause)
 
     async def send_due(self) -> int:
         """Try every delivery that is due, one per conversation; returns how many attempts were completed."""
@@ -92,34 +87,28 @@ class Deliveries:
     async def list(
         self, who: Principal, *, status: str | None, before: str | None, limit: int
     ) -> Sequence[DeliveryRow]:
-        return await self._records.deliveries(who.workspace_id, status=status, before=before, limit=limit)
+        return await self.records.deliveries(who.workspace_id, status=status, before=before, limit=limit)
 
     async def again(self, who: Principal, delivery_id: str) -> DeliveryRow:
         """Deliver once more what was given up."""
         row = await self._find(who, delivery_id)
-        now = self._clock()
+        now = self.clock()
         session_id = row.session_id
         audit = who.audit(
             "deliveries.again", delivery_id, at=now, scope=session_id, run_id=row.run_id, session_id=session_id
         )
-        await self._records.write([DeliveryAgain(delivery_id, now), audit])
+        await self.records.write([DeliveryAgain(delivery_id, now), audit])
         self.wake()
         return await self._find(who, delivery_id)
 
     async def _find(self, who: Principal, delivery_id: str) -> DeliveryRow:
-        row = await self._records.delivery(delivery_id)
+        row = await self.records.delivery(delivery_id)
         if row is None or row.workspace_id != who.workspace_id:
             raise HostError(ErrorCode.NOT_FOUND, "there is no such delivery")
         return row
 
-    # --- within ------------------------------------------------------------------------------------------------------
-
-    async def _pause(self) -> float:
-        return until(await self._records.next_delivery_at(), self._clock())
-
     async def _due(self) -> Sequence[DeliveryRow]:
-        """Deliveries that are due and not under way, within the bounds."""
-        found = await self._records.due_deliveries(self._clock(), limit=TAKE)
+        found = await self.records.due_deliveries(self.clock(), limit=TAKE)
         begun: list[DeliveryRow] = []
         for row in found:
             mine = sum(1 for workspace in self._under_way.values() if workspace == row.workspace_id)
@@ -130,7 +119,7 @@ class Deliveries:
 
     async def _try_and_ring(self, row: DeliveryRow) -> None:
         await self._in_turn(row)
-        self._bell.ring()
+        self._bell.set()
 
     async def _in_turn(self, row: DeliveryRow) -> bool:
         try:
@@ -149,17 +138,17 @@ class Deliveries:
             return False
 
     async def _deliver(self, row: DeliveryRow) -> bool:
-        token, now = new_id(), self._clock()
-        await self._records.write([DeliveryClaim(row.delivery_id, token, now + CLAIM_SECONDS, now, row.attempts)])
-        if await self._records.delivery_claim(row.delivery_id) != token:
+        token, now = new_id(), self.clock()
+        await self.records.write([DeliveryClaim(row.delivery_id, token, now + CLAIM_SECONDS, now, row.attempts)])
+        if await self.records.delivery_claim(row.delivery_id) != token:
             return False
-        platform = self._platforms.find(row.platform)
+        platform = self.platforms.find(row.platform)
         if platform is None:
             posted = Posted(None, f"platform {row.platform!r} is not set up any more")
         else:
             body = await self._with_address(platform, row)
-            posted = await self._platforms.post(platform, row.delivery_id, body, seconds=POST_SECONDS)
-        await self._outcomes.record(row.workspace_id, self._outcome(row, token, posted), seconds=None)
+            posted = await self.platforms.post(platform, row.delivery_id, body, seconds=POST_SECONDS)
+        await self.outcomes.record(row.workspace_id, self._outcome(row, token, posted), seconds=None)
         return True
 
     async def _with_address(self, platform: Platform, row: DeliveryRow) -> bytes:
@@ -171,18 +160,18 @@ class Deliveries:
         if not await self._was_shown(str(file.get("artifact_id")), row):
             return row.body
         who = platform.principal
-        url = self._address(who.workspace_id, who.user_id, str(file["artifact_id"]))
+        url = self.address(who.workspace_id, who.user_id, str(file["artifact_id"]))
         return row.body if url is None else msgspec.json.encode({**body, "attachments": [{**file, "url": url}]})
 
     async def _was_shown(self, artifact_id: str, row: DeliveryRow) -> bool:
         """True when the file is shown in the conversation the delivery goes to; a message may name any file."""
-        file, run = await self._records.artifact(artifact_id), await self._records.run(row.run_id)
+        file, run = await self.records.artifact(artifact_id), await self.records.run(row.run_id)
         if file is None or run is None or not file.published:
             return False
         return (file.conversation_id, file.thread_id) == (row.session_id, run.subthread_id)
 
     def _outcome(self, row: DeliveryRow, token: str, posted: Posted) -> Sequence[Apart]:
-        now, attempts = self._clock(), row.attempts + 1
+        now, attempts = self.clock(), row.attempts + 1
         if posted.ok:
             done = DeliveryOutcome(row.delivery_id, token, "delivered", attempts, None, "", now)
             return [done, _tried(row, "delivered", f"answered {posted.status}", now)]

@@ -6,6 +6,7 @@ follows as a delivery.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import msgspec
@@ -24,30 +25,24 @@ ENDS = frozenset(
 )
 
 
+@dataclass(eq=False)
 class DeltaStream:
-    def __init__(
-        self,
-        tails: Tails,
-        platforms: Platforms,
-        *,
-        clock: Callable[[], float],
-        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
-    ) -> None:
-        self._tails = tails
-        self._platforms = platforms
-        self._clock = clock
-        self._spawn = spawn
-        self._followed = 0
+    tails: Tails
+    platforms: Platforms
+    _: KW_ONLY
+    clock: Callable[[], float]
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    _followed: int = field(default=0, init=False)
 
     def follow(self, platform: Platform, accepted: Accepted, new: NewRun) -> None:
         """Send the pieces of this run's messages, if its platform can show them."""
         spec = platform.spec
         if spec.streaming and spec.webhook is not None and self._followed < MAX_STREAMS:
             target = new.event.delivery.get("reply_target") if new.event and new.event.delivery else None
-            self._spawn(self._send(platform, accepted, target or {}))
+            self.spawn(self._send(platform, accepted, target or {}))
 
     async def _send(self, platform: Platform, accepted: Accepted, target: Mapping[str, Any]) -> None:
-        follower = self._tails.follow(accepted.session_id, accepted.run_id, max(0, accepted.first_seq - 1))
+        follower = self.tails.follow(accepted.session_id, accepted.run_id, max(0, accepted.first_seq - 1))
         self._followed += 1
         pieces = _Pieces()
         try:
@@ -73,11 +68,11 @@ class DeltaStream:
             "sequence": pieces.sent,
             "text": pieces.text,
             "reply_target": target,
-            "timestamp": self._clock(),
+            "timestamp": self.clock(),
         }
         pieces.text = ""
         name = f"{accepted.run_id}.delta.{pieces.sent}"
-        posted = await self._platforms.post(platform, name, msgspec.json.encode(body))
+        posted = await self.platforms.post(platform, name, msgspec.json.encode(body))
         if not posted.ok:
             pieces.given_up = pieces.message_id
 

@@ -60,7 +60,6 @@ class ActorShape(_Shape):
 
     @property
     def for_run(self) -> dict[str, Any]:
-        """The actor as runs see it."""
         given = self.model_dump(exclude_none=True)
         return given if self.metadata else {name: value for name, value in given.items() if name != "metadata"}
 
@@ -141,7 +140,6 @@ class EventShape(_Shape):
 
     @property
     def answers(self) -> bool:
-        """True when the event answers a question."""
         return self.event_type == SUBMITTED and self.input.interaction is not None
 
     @property

@@ -4,6 +4,7 @@ The commit that accepts the run also records the event. A repeated event gets th
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -30,25 +31,15 @@ from paddock.rules.values import replace
 OnAccepted = Callable[[Platform, Accepted, NewRun], None]
 
 
+@dataclass(kw_only=True, eq=False)
 class Ingress:
-    def __init__(
-        self,
-        *,
-        inbox: Inbox,
-        records: DeliveryRecords,
-        agents: Agents,
-        files: ClientFiles,
-        answers: ChatAnswers,
-        names: ThreadNames,
-        accepted: OnAccepted = lambda _platform, _accepted, _new: None,
-    ) -> None:
-        self._inbox = inbox
-        self._records = records
-        self._agents = agents
-        self._files = files
-        self._answers = answers
-        self._names = names
-        self._accepted = accepted
+    inbox: Inbox
+    records: DeliveryRecords
+    agents: Agents
+    files: ClientFiles
+    answers: ChatAnswers
+    names: ThreadNames
+    accepted: OnAccepted = lambda _platform, _accepted, _new: None
 
     async def accept(
         self, platform: Platform, given: Mapping[str, Any], local: Callable[[str], str] = lambda url: url
@@ -57,19 +48,19 @@ class Ingress:
 
         `local` turns this host's own URLs into paths."""
         event, digest = read_event(given), sha256(canonical(given)).digest()
-        known = await self._records.platform_event(platform.name, event.event_id)
+        known = await self.records.platform_event(platform.name, event.event_id)
         if known is not None:
             return _same(known, digest, event)
         room = room_name(platform.name, event.place)
-        new = self._new_run(platform, event, digest, room, await self._names.find_room(platform.principal, room))
+        new = self._new_run(platform, event, digest, room, await self.names.find_room(platform.principal, room))
         try:
-            accepted = await self._inbox.accept(new, partial(self._completed, event, local))
+            accepted = await self.inbox.accept(new, partial(self._completed, event, local))
         except HostError as error:
-            known = await self._records.platform_event(platform.name, event.event_id)
+            known = await self.records.platform_event(platform.name, event.event_id)
             if error.code is not ErrorCode.CONFLICT or known is None:
                 raise
             return _same(known, digest, event)  # the same event arrived twice at once
-        self._accepted(platform, accepted, new)
+        self.accepted(platform, accepted, new)
         return accepted
 
     async def _completed(self, event: EventShape, local: Callable[[str], str], new: NewRun, exists: bool) -> NewRun:
@@ -78,17 +69,17 @@ class Ingress:
         if event.answers:
             if not exists:
                 raise HostError(ErrorCode.CONFLICT, NOTHING_OPEN)
-            return await self._answers.submitted(new, event.input.choices)
+            return await self.answers.submitted(new, event.input.choices)
         new = await self._with_files(new, event, local) if event.input.attachments else new
         plain = exists and is_message(event.event_type) and event.bot_id is None
-        return await self._answers.message(new) if plain else new
+        return await self.answers.message(new) if plain else new
 
     async def _with_files(self, new: NewRun, event: EventShape, local: Callable[[str], str]) -> NewRun:
         files: list[AttachmentRef] = []
         for index, file in enumerate(event.input.attachments):
             where = f"input.attachments.{index}"
             media = replace(file.media, url=local(file.url)) if file.url else file.media
-            files.append(await self._files.need(new.principal, new.session_id, media, where))
+            files.append(await self.files.need(new.principal, new.session_id, media, where))
         words = [{"type": "text", "text": new.text}] if new.text else []
         return replace(
             new,
@@ -136,7 +127,7 @@ class Ingress:
             return None
         if platform.spec.agent is not None:
             return platform.spec.agent
-        agents, workspace = self._agents, platform.principal.workspace_id
+        agents, workspace = self.agents, platform.principal.workspace_id
         if agents.default_agent_id is not None and agents.known(agents.default_agent_id, workspace):
             return None
         return agents.answering(event.event_type, workspace)

@@ -53,7 +53,7 @@ class AgentHealth:
         """Ask a runner for its manifest; None if there is no such runner or it takes too long."""
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                return await self._authority.ask(runner_id, workspace)
+                return await self._authority.gateway.manifest(runner_id, workspace)
         except (HostError, TimeoutError):
             return None
 
@@ -67,9 +67,6 @@ class AgentHealth:
             return Health("unknown")
         missing = self._authority.missing(binding, workspace)
         return Health("problem", "; ".join(missing), manifest=manifest) if missing else Health("ok", manifest=manifest)
-
-    def isolation(self, binding: AgentBinding, workspace: str) -> str:
-        return self._authority.isolation(binding, workspace)
 
     def unable(self, workspace: str) -> int:
         """Count the agents of the file that are known to be unable to answer."""

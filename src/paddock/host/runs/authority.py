@@ -6,6 +6,7 @@ started to say what it asks for.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, TypeVar, get_args
 
@@ -23,7 +24,7 @@ from paddock.ports.runners import IsolationLevel
 from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents
 from paddock.rules.access.permissions import Allowance, Grant, RunScope, allowance, granted_files
 from paddock.rules.agents.resources import NOTHING_OFFERED, Offered, not_offered
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import RUN_CODES, ErrorCode, HostError, RunCode
 from paddock.rules.log.payloads import actor_of
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.run.context import ResolvedAgent, resolved_agent, with_tools
@@ -35,48 +36,42 @@ log = structlog.get_logger("paddock.runs")
 
 MAX_KEPT = 4096
 """Resolved agents that are kept; others are worked out again when needed."""
-ISOLATION_TOO_LOW = "agent.isolation_too_low"
+ISOLATION_TOO_LOW: RunCode = "agent.isolation_too_low"
 
 Kept = TypeVar("Kept")
 
 
-class _Known(Value, frozen=True):
-    """A resolved agent, and the objects that it was worked out from."""
+Place = tuple[str, str]
+"""A workspace, and the name of an agent or a runner in it."""
 
+
+class _Known(Value, frozen=True):
     binding: AgentBinding
     manifest: AgentRunnerManifest
     there: Offered
     agent: ResolvedAgent
 
 
+@dataclass(kw_only=True, eq=False)
 class Authority:
-    def __init__(
-        self,
-        *,
-        gateway: RunnerGateway,
-        agents: Agents,
-        offered: frozenset[str],
-        resources: WorkspaceResources | None = None,
-        opened: ApiAgents = NOTHING_OPENED,
-    ) -> None:
-        """`opened`: what agents of the API may name, though it belongs to the operator."""
-        self._opened = opened
-        self._gateway = gateway
-        self._agents = agents
-        self._offered = offered
-        self._resources = resources
-        self._manifests: dict[tuple[str, str], AgentRunnerManifest] = {}
-        self._resolved: dict[tuple[str, str], _Known] = {}
-        self._refused: dict[tuple[str, str], HostError] = {}
-        self._prepared: dict[tuple[str, str], object] = {}
-        """The definitions for which an agent was last prepared; not for agents that ask for resources, which change."""
+    gateway: RunnerGateway
+    agents: Agents
+    offered: frozenset[str]
+    resources: WorkspaceResources | None = None
+    opened: ApiAgents = NOTHING_OPENED
+    """What agents of the API may name, though it belongs to the operator."""
+    _manifests: dict[Place, AgentRunnerManifest] = field(default_factory=dict[Place, AgentRunnerManifest], init=False)
+    _resolved: dict[Place, _Known] = field(default_factory=dict[Place, _Known], init=False)
+    _refused: dict[Place, HostError] = field(default_factory=dict[Place, HostError], init=False)
+    _prepared: dict[Place, object] = field(default_factory=dict[Place, object], init=False)
+    """The definitions for which an agent was last prepared; not for agents that ask for resources, which change."""
 
     async def prepare(self, agent_id: str | None, workspace: str, *, start: bool = True) -> None:
         """Learn what an agent's runner asks for, before a run of it is authorised. A failure shows when the run starts.
 
         `start`: start a runner that is not known yet to ask it; otherwise it stays unknown.
         """
-        agents, place = self._agents, (workspace, agent_id or "")
+        agents, place = self.agents, (workspace, agent_id or "")
         in_force = agents.in_force(workspace)
         if self._prepared.get(place) is in_force:
             return
@@ -84,26 +79,22 @@ class Authority:
         if binding is None:
             return
         try:
-            manifest = self._gateway.known_manifest(binding.runner_id, workspace)
+            manifest = self.gateway.known_manifest(binding.runner_id, workspace)
             if manifest is None and not start:
                 self._manifests.pop((workspace, binding.runner_id), None)
                 return
-            manifest = manifest or await self._gateway.manifest(binding.runner_id, workspace)
+            manifest = manifest or await self.gateway.manifest(binding.runner_id, workspace)
             _remember(self._manifests, (workspace, manifest.id), manifest)
-            if self._resources is not None and _asks_for_resources(manifest):
-                await self._resources.refresh(workspace, files="knowledge" in manifest.permissions.files)
+            if self.resources is not None and _asks_for_resources(manifest):
+                await self.resources.refresh(workspace, files="knowledge" in manifest.permissions.files)
             self._settled(binding, manifest, workspace)
             self._refused.pop(place, None)
-            if self._resources is None or not _asks_for_resources(manifest):
+            if self.resources is None or not _asks_for_resources(manifest):
                 _remember(self._prepared, place, in_force)
         except HostError as error:
             if error.code is ErrorCode.NOT_FOUND or error.retryable:
                 self._manifests.pop((workspace, binding.runner_id), None)
             _remember(self._refused, place, error)
-
-    async def ask(self, runner_id: str, workspace: str) -> AgentRunnerManifest:
-        """Ask a runner for its manifest. Raises HostError."""
-        return await self._gateway.manifest(runner_id, workspace)
 
     def agent(self, binding: AgentBinding, workspace: str) -> ResolvedAgent | None:
         """Return the resolved agent; None when it cannot run."""
@@ -117,7 +108,6 @@ class Authority:
             return None
 
     def manifest(self, binding: AgentBinding, workspace: str) -> AgentRunnerManifest | None:
-        """Return the manifest of the agent's runner, if it is known."""
         return self._manifests.get((workspace, binding.runner_id))
 
     def refusal(self, agent_id: str, workspace: str) -> HostError | None:
@@ -126,11 +116,11 @@ class Authority:
 
     def trouble(self, binding: AgentBinding, workspace: str) -> HostError | None:
         """Return the error when the processes of the agent's runner keep failing."""
-        return self._gateway.trouble(binding.runner_id, workspace)
+        return self.gateway.trouble(binding.runner_id, workspace)
 
     def isolation(self, binding: AgentBinding, workspace: str) -> str:
         """Return the isolation of the agent's next run: a level, or a word for a place outside our control."""
-        return self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
+        return self.gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
 
     def missing(self, binding: AgentBinding, workspace: str) -> list[str]:
         """Return resources that the agent names and the workspace does not have: it runs without them."""
@@ -142,10 +132,8 @@ class Authority:
             *not_offered("knowledge_bases", policy.knowledge_bases, (base.kb_id for base in there.bases)),
         ]
 
-    # --- within
-
     def _there(self, workspace: str) -> Offered:
-        return NOTHING_OFFERED if self._resources is None else self._resources.known(workspace)
+        return NOTHING_OFFERED if self.resources is None else self.resources.known(workspace)
 
     def _settled(self, binding: AgentBinding, manifest: AgentRunnerManifest, workspace: str) -> ResolvedAgent:
         """Raises HostError when the agent's settings do not fit its runner."""
@@ -161,8 +149,8 @@ class Authority:
         self, binding: AgentBinding, manifest: AgentRunnerManifest, there: Offered, workspace: str
     ) -> ResolvedAgent:
         self._check_isolation(binding, workspace)
-        allowed = allowance(manifest, binding.policy, self._offered, there)
-        config, extras = settle_config(binding, manifest, self._opened)
+        allowed = allowance(manifest, binding.policy, self.offered, there)
+        config, extras = settle_config(binding, manifest, self.opened)
         agent = resolved_agent(
             allowed,
             config,
@@ -176,7 +164,7 @@ class Authority:
     def _check_isolation(self, binding: AgentBinding, workspace: str) -> None:
         if binding.isolation is None:
             return
-        level = self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
+        level = self.gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
         if level not in get_args(IsolationLevel) or level < binding.isolation:
             text = (
                 f"agent {binding.agent_id!r} wants isolation {binding.isolation}, and its runner can only have {level}"
@@ -184,7 +172,7 @@ class Authority:
             raise HostError(ErrorCode.INVALID_ARGUMENT, text, details={"run_code": ISOLATION_TOO_LOW})
 
 
-def _remember(known: dict[tuple[str, str], Kept], key: tuple[str, str], value: Kept) -> None:
+def _remember(known: dict[Place, Kept], key: Place, value: Kept) -> None:
     if len(known) >= MAX_KEPT:
         known.clear()
     known[key] = value
@@ -197,33 +185,23 @@ def _asks_for_resources(manifest: AgentRunnerManifest) -> bool:
 
 NOTHING_YET = ResolvedAgent(Allowance("", frozenset(), frozenset(), frozenset()), {}, {}, {}, {})
 """Stands for the agent of a run whose runner is not known yet."""
-START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
+START_CODES: Mapping[ErrorCode, RunCode] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
 
+@dataclass(kw_only=True, eq=False)
 class Granting:
-    def __init__(
-        self,
-        *,
-        authority: Authority,
-        agents: Agents,
-        live: LiveRuns,
-        handling: ResultHandling,
-        deadline_seconds: float,
-    ) -> None:
-        """`deadline_seconds` is the time of a run whose agent sets none."""
-        self.authority = authority
-        self._agents = agents
-        self._live = live
-        self._handling = handling
-        self._clock = handling.clock
-        self._observer = handling.observer
-        self._deadline_seconds = deadline_seconds
+    authority: Authority
+    agents: Agents
+    live: LiveRuns
+    handling: ResultHandling
+    deadline_seconds: float
+    """Of a run whose agent sets none."""
 
     def authorise(self, session: SessionLoop, run_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
         """Freeze what this run may do, and return what is recorded with its dispatch. There is no grant yet when the
         runner must be started first to learn what it asks for."""
         owner = session.owner
-        binding = self._agents.get(agent_id, owner.workspace_id)
+        binding = self.agents.get(agent_id, owner.workspace_id)
         if binding is None:
             return {}
         agent, scope = self.authority.agent(binding, owner.workspace_id), _scope_of(session, run_id, agent_id)
@@ -232,28 +210,27 @@ class Granting:
             recorded: Mapping[str, Any] = {"runner_id": binding.runner_id}
         else:
             agent, grant, recorded = self._granted(session, scope, binding, agent, at)
-        self._live.add(LiveRun(session, run_id, grant, agent, self._handling))
+        self.live.add(LiveRun(session, run_id, grant, agent, self.handling))
         return recorded
 
     def _granted(
         self, session: SessionLoop, scope: RunScope, binding: AgentBinding, agent: ResolvedAgent, at: float
     ) -> tuple[ResolvedAgent, Grant, Mapping[str, Any]]:
-        """Return the agent as it is in this run, its grant, and the data to record."""
-        deadline = at + (binding.deadline_seconds or self._deadline_seconds)
+        deadline = at + (binding.deadline_seconds or self.deadline_seconds)
         given, _ = session.input_of(scope.run_id)
         if given.event is not None and given.event.tools is not None:
             agent = with_tools(agent, given.event.tools)
         grant = agent.allowance.for_run(scope, deadline_at=deadline)
-        self._observer.run_started(grant, at)
+        self.handling.observer.run_started(grant, at)
         return agent, grant, {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": agent.granted}
 
     async def grant_late(self, run: LiveRun) -> bool:
         """Start the runner to learn what it asks for, then record the grant; False when the run is over."""
         session, scope = run.session, run.grant.scope
         await self.authority.prepare(scope.agent_id, scope.workspace_id)
-        binding = self._agents.get(scope.agent_id, scope.workspace_id)
+        binding = self.agents.get(scope.agent_id, scope.workspace_id)
         agent = self.authority.agent(binding, scope.workspace_id) if binding else None
-        now = self._clock()
+        now = self.handling.clock()
         if binding is None or agent is None:
             code, message = self.why_not(run.run_id, scope.agent_id, scope.workspace_id)
             await session.record(RunFailed(run.run_id, code, message, at=now), rows=(_refused(run, now),))
@@ -262,7 +239,7 @@ class Granting:
         decision = await session.record(RunGranted(run.run_id, recorded, now))
         return bool(decision.facts) and not run.over
 
-    def why_not(self, run_id: str, agent_id: str, workspace: str) -> tuple[str, str]:
+    def why_not(self, run_id: str, agent_id: str, workspace: str) -> tuple[RunCode, str]:
         error = self.authority.refusal(agent_id, workspace)
         log_why(run_id, error)
         if error is None:
@@ -271,7 +248,6 @@ class Granting:
 
 
 def _scope_of(session: SessionLoop, run_id: str, agent_id: str) -> RunScope:
-    """Return where the run happens, for whom, and its actor and subject."""
     given, _ = session.input_of(run_id)
     owner, event = session.owner, given.event
     if event is None:
@@ -293,7 +269,6 @@ def _scope_of(session: SessionLoop, run_id: str, agent_id: str) -> RunScope:
 
 
 def _refused(run: LiveRun, at: float) -> AuditRow:
-    """Audit row for a run that ended before its runner was known."""
     scope = run.grant.scope
     return AuditRow(
         time=at,
@@ -309,8 +284,9 @@ def _refused(run: LiveRun, at: float) -> AuditRow:
     )
 
 
-def start_code(error: HostError) -> str:
-    return str(error.details.get("run_code") or START_CODES.get(error.code, "runner.start_failed"))
+def start_code(error: HostError) -> RunCode:
+    known = error.details.get("run_code")
+    return known if known in RUN_CODES else START_CODES.get(error.code, "runner.start_failed")
 
 
 def log_why(run_id: str, error: HostError | None) -> None:

@@ -12,6 +12,7 @@ import structlog
 
 from paddock.host.outage import Outage
 from paddock.host.runs.live_run import LiveRun
+from paddock.host.runs.surroundings import RunSurroundings
 from paddock.ports import ConversationRecords, KeptRecords, Placement
 from paddock.rules.access.permissions import state_key
 from paddock.rules.log.events import KINDS
@@ -35,25 +36,12 @@ MAX_HANDOVER_CHARS = 100_000
 _decode = msgspec.json.decode
 
 
-class _Records(ConversationRecords, KeptRecords, Protocol):
-    """The ports of the store that are used here."""
-
-
-class Surroundings(Protocol):
-    """Endpoint, directory and isolation that some runs get besides their context."""
-
-    async def prepare(self, run: LiveRun, context: dict[str, Any]) -> Placement:
-        """Set them up; add to the context what the run may see of them. Raises HostError."""
-        ...
-
-    def close(self, run_id: str) -> None:
-        """Close what was opened for a run that has ended."""
-        ...
+class _Records(ConversationRecords, KeptRecords, Protocol): ...
 
 
 class Briefing:
     def __init__(
-        self, records: _Records, outage: Outage, *, host_version: str, surroundings: Surroundings | None = None
+        self, records: _Records, outage: Outage, *, host_version: str, surroundings: RunSurroundings | None = None
     ) -> None:
         self._records = records
         self._outage = outage
@@ -79,7 +67,6 @@ class Briefing:
         return self._surroundings is not None and (grant.mcp or grant.working_directory or isolation is not None)
 
     async def _look_up(self, run: LiveRun) -> StateShown:
-        """Read the state that the run may see, and fill in what it takes over."""
         state = await self._state(run) if "state.get" in run.grant.actions else NO_STATE
         if _takes_over(run):
             await self._fill_in(run)
@@ -111,7 +98,6 @@ class Briefing:
         return run_context(run.agent, run.grant, given, trace_id=trace_id, state=state, host_version=self._version)
 
     async def _fill_in(self, run: LiveRun) -> None:
-        """Fill in the words of the previous agent, as the input of the one that takes over."""
         given, _ = run.session.input_of(run.run_id)
         parent = given.event.data.get("parent_run_id") if given.event else None
         items = await self._records.transcript(run.session.session_id, limit=LOOK_BACK)

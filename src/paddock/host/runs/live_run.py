@@ -20,6 +20,7 @@ from paddock.ports.runners import Observer, Unobserved
 from paddock.rules.access.approvals import HANDOVER
 from paddock.rules.access.limits import MAX_STATE_KEY_CHARS, MAX_STATE_SCOPE_BYTES, MAX_STATE_VALUE_BYTES, TokenBucket
 from paddock.rules.access.permissions import Grant, state_key
+from paddock.rules.errors import EndCode
 from paddock.rules.rows.calls import ApprovalRow
 from paddock.rules.rows.rows import Row
 from paddock.rules.run.context import ResolvedAgent
@@ -225,7 +226,6 @@ class LiveRun:
             self._post(ResultArrived(self.run_id, result, size))
 
     def _meta(self) -> Mapping[str, str]:
-        """Metadata that ties a document to this run."""
         _, trace_id = self.session.input_of(self.run_id)
         return {"requestId": self.run_id, "traceId": trace_id, "userId": self.grant.scope.user_id}
 
@@ -233,7 +233,7 @@ class LiveRun:
         given = self.session.find_input(self.run_id)
         return (given.locale if given else None) or self.agent.extras.locale or LAST_RESORT_LOCALE
 
-    def lost(self, code: str, message: str) -> None:
+    def lost(self, code: EndCode, message: str) -> None:
         self.settled = True
         self._failed(code, message)
 
@@ -243,7 +243,7 @@ class LiveRun:
             self._post = self._sequencer.post
         self._sequencer.post_when_done(work)
 
-    def _failed(self, code: str, message: str) -> None:
+    def _failed(self, code: EndCode, message: str) -> None:
         """Record a failure, after the results that came before it."""
         if not self.over:
             self._post(RunFailed(self.run_id, code, message, at=self._clock()))
@@ -253,39 +253,40 @@ class LiveRun:
             await self.session.outage.is_over()
         return ResultArrived(self.run_id, await self.artifacts.keep_created(self.grant, result), size)
 
-    def fail(self, code: str, message: str) -> None:
+    def fail(self, code: EndCode, message: str) -> None:
         if not self.over:
             self.session.post(RunFailed(self.run_id, code, message, at=self._clock()))
 
     def _state_updated(self, result: Result, size: int) -> None:
         """Pass a state update on; as refused when it is outside the grant or the limits, and the run goes on."""
         scope = str(result.data["scope"])
-        if (wrong := self._problem_with_state(scope, result)) is None:
+        if (refusal := self._problem_with_state(scope, result)) is None:
             self._post(ResultArrived(self.run_id, result, size, scope_key=state_key(scope, self.grant)))
             return
+        code, reason = refusal
         log.warning(
             "a runner asked for a state that cannot be kept",
             action="runner.state_refused",
             run_id=self.run_id,
-            code=wrong.code,
-            reason=wrong.message,
+            code=code,
+            reason=reason,
         )
-        data = {"code": wrong.code, "reason": wrong.message}
+        data = {"code": code, "reason": reason}
         refused = msgspec.structs.replace(result, type="state.refused", data=data)
         self._post(ResultArrived(self.run_id, refused, size))
 
-    def _problem_with_state(self, scope: str, result: Result) -> Wrong | None:
+    def _problem_with_state(self, scope: str, result: Result) -> tuple[str, str] | None:
         """Return why a value is not kept; None when it is, and count it then."""
         if "state.set" not in self.grant.actions or scope not in self.grant.state_scopes:
-            return Wrong("unauthorized", "a state scope outside the grant of the run")
+            return "unauthorized", "a state scope outside the grant of the run"
         key, size = str(result.data["key"]), len(msgspec.json.encode(result.data["value"]))
         if len(key) > MAX_STATE_KEY_CHARS:
-            return Wrong("payload_too_large", f"the key has more than {MAX_STATE_KEY_CHARS} characters")
+            return "payload_too_large", f"the key has more than {MAX_STATE_KEY_CHARS} characters"
         if size > MAX_STATE_VALUE_BYTES:
-            return Wrong("payload_too_large", f"the value has {size} bytes, more than {MAX_STATE_VALUE_BYTES}")
+            return "payload_too_large", f"the value has {size} bytes, more than {MAX_STATE_VALUE_BYTES}"
         grown = self.state_sizes.get(scope, 0) - self._state_written.get((scope, key), 0) + size
         if grown > MAX_STATE_SCOPE_BYTES:
-            return Wrong("payload_too_large", f"the scope would hold more than {MAX_STATE_SCOPE_BYTES} bytes")
+            return "payload_too_large", f"the scope would hold more than {MAX_STATE_SCOPE_BYTES} bytes"
         self.state_sizes[scope] = grown
         self._state_written[scope, key] = size
         return None

@@ -9,15 +9,14 @@ import msgspec
 
 from paddock.host.people.principals import Principal
 from paddock.ports import CallRecords, ConversationRecords, OverviewRecords
-from paddock.rules.access.explain import explain, meant
+from paddock.rules.access.explain import Explanation, explain, meant
 from paddock.rules.access.gate import LOOKED_AT
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.people import known_cost
 from paddock.rules.rows.rows import RunRow
 
 
-class _Records(CallRecords, ConversationRecords, Protocol):
-    """Ports of the store that are used here."""
+class _Records(CallRecords, ConversationRecords, Protocol): ...
 
 
 class RunsView:
@@ -25,7 +24,6 @@ class RunsView:
         self._records = records
 
     async def usage(self, run: RunRow) -> dict[str, Any] | None:
-        """Return the model usage of a run; None when it called no model."""
         spent = await self._records.spent(run_id=run.run_id)
         if not spent.calls:
             return None
@@ -41,7 +39,7 @@ class RunsView:
     async def find(self, principal: Principal, ref: str, session_id: str | None = None) -> RunRow:
         """Find a run by taskId, or by the caller's own runId. Raises NOT_FOUND, or CONFLICT when that names several."""
         run = await self._records.run(ref)
-        if run is not None and _owns(principal, run) and session_id in {None, run.session_id}:
+        if run is not None and principal.owns(run) and session_id in {None, run.session_id}:
             return run
         named = await self._records.runs_by_label(principal.workspace_id, principal.user_id, ref, limit=1000)
         mine = [run for run in named if session_id in {None, run.session_id}]
@@ -61,10 +59,6 @@ class RunsView:
         return await self.find(principal, ref, session_id)
 
 
-def _owns(principal: Principal, run: RunRow) -> bool:
-    return (run.workspace_id, run.user_id) == (principal.workspace_id, principal.user_id)
-
-
 LOOK_BACK = 1000
 """Newest audit rows of a run that are counted."""
 
@@ -74,25 +68,13 @@ class Explanations:
         self._records = records
         self._clock = clock
 
-    async def explain(self, run: RunRow, action: str, resource: str = "") -> Mapping[str, Any]:
+    async def explain(self, run: RunRow, action: str, resource: str = "") -> tuple[Explanation, Mapping[str, int]]:
         """Explain in words which layers allow a call, and count how it was answered. Reasons stay in the audit."""
         if action not in LOOKED_AT:
             raise HostError(ErrorCode.INVALID_ARGUMENT, meant(action))
         grant: Mapping[str, Any] = msgspec.json.decode(run.grant) if run.grant else {}
-        story = explain(run, grant, action, resource[:256], self._clock())
-        return {
-            "taskId": run.run_id,
-            "agentId": run.agent_id,
-            "runnerId": run.runner_id,
-            "action": story.action,
-            "resource": story.resource,
-            "granted": story.granted,
-            "allowed": story.allowed,
-            "layer": story.layer,
-            "because": list(story.because),
-            "reasons": [{"code": reason.code, "params": reason.params} for reason in story.reasons],
-            "decisions": await self._decisions(run.run_id, action, resource),
-        }
+        told = explain(run, grant, action, resource[:256], self._clock())
+        return told, await self._decisions(run.run_id, action, resource)
 
     async def _decisions(self, run_id: str, action: str, resource: str) -> Mapping[str, int]:
         rows = await self._records.audit(run_id=run_id, limit=LOOK_BACK)

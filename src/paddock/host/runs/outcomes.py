@@ -45,7 +45,6 @@ class Outcomes:
         return bool(done) and await task
 
     def later(self, workspace_id: str, rows: Sequence[Apart]) -> None:
-        """Write these rows without waiting."""
         self._begin(workspace_id, rows)
 
     async def outlast(self, ask: Callable[[], Awaitable[Answer]], *, for_ever: bool = False) -> Answer:
@@ -66,11 +65,8 @@ class Outcomes:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def written(self) -> None:
-        """Wait until everything is written."""
         if self._tasks:
             await asyncio.wait(set(self._tasks))
-
-    # --- within ------------------------------------------------------------------------------------------------------
 
     def _begin(self, workspace_id: str, rows: Sequence[Apart]) -> asyncio.Task[bool]:
         task = asyncio.get_running_loop().create_task(self._see_to(workspace_id, rows))
@@ -115,7 +111,6 @@ class Outcomes:
                 return
 
     async def _is_back(self, end: float | None = None) -> bool:
-        """Wait for the store; False when it is not back by `end`."""
         now = asyncio.get_running_loop().time
         while end is None or now() < end:
             await asyncio.sleep(LOOK_SECONDS)

@@ -62,7 +62,6 @@ def title_in(data: Mapping[str, Any]) -> str:
 
 
 def repeats(title: str, content: str) -> bool:
-    """Tell whether a title consists of words of a message."""
     words = title.removesuffix("…").strip()
     return bool(words) and words in " ".join(content.split())
 

@@ -34,7 +34,6 @@ class RunEndpoints:
 
     @property
     def reachable(self) -> int:
-        """How many runs can be reached."""
         return len(self._runs)
 
     def when_over(self, listener: Callable[[str], None]) -> None:
@@ -74,7 +73,6 @@ class RunEndpoints:
                 listener(run_id)
 
     def find(self, token: str) -> LiveRun | None:
-        """Find the live run of a token."""
         run = self._runs.get(_hash(token))
         return None if run is None or run.settled or run.over or run.connection_id is None else run
 
@@ -140,7 +138,6 @@ class RunSurroundings:
 
 
 def caller_of(run: LiveRun) -> Caller:
-    """Return the caller that the token of a run stands for."""
     plugin = run.grant.runner_id.removeprefix("plugin:").rpartition("/")[0]
     return Caller(plugin, run.connection_id or "", door="mcp")
 

@@ -16,11 +16,11 @@ import structlog
 from paddock.confinement import trees
 from paddock.confinement.homes import Homes
 from paddock.rules.access.permissions import RunScope
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import ErrorCode, HostError, RunCode
 from paddock.rules.values import Value
 
-UNUSABLE = "agent.working_directory"
-FULL = "agent.working_directory_full"
+UNUSABLE: RunCode = "agent.working_directory"
+FULL: RunCode = "agent.working_directory_full"
 MAX_FULL = 10_000
 MODE = trees.MODE
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -78,8 +78,6 @@ class WorkingDirectories:
         await asyncio.to_thread(self._remove, plain(workspace_id), plain(session_id))
         if self._homes is not None:
             await asyncio.to_thread(self._homes.forget, conversation_key(workspace_id, session_id), _tell)
-
-    # --- within
 
     def _own(self, scope: RunScope) -> WorkingDirectory:
         names = [plain(scope.workspace_id), plain(scope.session_id), _agent_in(scope)]

@@ -4,6 +4,7 @@ The same object is returned until something changes, so that results computed fr
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -13,10 +14,7 @@ from paddock.ports.tools import ToolInfo, Tools
 from paddock.rules.agents.resources import (
     NOTHING_OFFERED,
     Offered,
-    OfferedBase,
     OfferedFile,
-    OfferedModel,
-    OfferedTool,
     place_of_model,
 )
 from paddock.rules.errors import HostError, StorageUnavailableError
@@ -32,26 +30,18 @@ _Lists = tuple[tuple[ModelInfo, ...], tuple[ToolInfo, ...], _Known]
 NO_KNOWLEDGE: _Known = ((), ())
 
 
+@dataclass(kw_only=True, eq=False)
 class WorkspaceResources:
-    def __init__(
-        self,
-        *,
-        models: Models | None = None,
-        tools: Tools | None = None,
-        knowledge: Knowledge | None = None,
-        clock: Callable[[], float],
-        default_model: str = "",
-    ) -> None:
-        self.default_model = default_model
-        """The resources of agents that name none."""
-        self._models = models
-        self._tools = tools
-        self._knowledge = knowledge
-        self._clock = clock
-        self._known: dict[str, tuple[_Lists, Offered]] = {}
-        self._bases: dict[str, tuple[float, _Known]] = {}
-        self._want_files: set[str] = set()
-        """Workspaces with an agent whose runner asks for the files of knowledge bases; only these are listed."""
+    models: Models | None = None
+    tools: Tools | None = None
+    knowledge: Knowledge | None = None
+    clock: Callable[[], float]
+    default_model: str = ""
+    """The resources of agents that name none."""
+    _known: dict[str, tuple[_Lists, Offered]] = field(default_factory=dict[str, tuple[_Lists, Offered]], init=False)
+    _bases: dict[str, tuple[float, _Known]] = field(default_factory=dict[str, tuple[float, _Known]], init=False)
+    _want_files: set[str] = field(default_factory=set[str], init=False)
+    """Workspaces with an agent whose runner asks for the files of knowledge bases; only these are listed."""
 
     def known(self, workspace: str) -> Offered:
         """Resources as of the last refresh."""
@@ -66,8 +56,8 @@ class WorkspaceResources:
             self._want_files.add(workspace)
             self.forget(workspace)
         lists: _Lists = (  # copies, because a plug may change its own in place
-            tuple(self._models.list(workspace)) if self._models is not None else (),
-            tuple(self._tools.list(workspace)) if self._tools is not None else (),
+            tuple(self.models.list(workspace)) if self.models is not None else (),
+            tuple(self.tools.list(workspace)) if self.tools is not None else (),
             await self._list_bases(workspace),
         )
         known = self._known.get(workspace)
@@ -84,15 +74,15 @@ class WorkspaceResources:
         self._bases.pop(workspace, None)
 
     async def _list_bases(self, workspace: str) -> _Known:
-        if self._knowledge is None:
+        if self.knowledge is None:
             return NO_KNOWLEDGE
         at, known = self._bases.get(workspace, (0.0, NO_KNOWLEDGE))
-        if workspace in self._bases and 0 <= self._clock() - at < BASES_SECONDS:
+        if workspace in self._bases and 0 <= self.clock() - at < BASES_SECONDS:
             return known
         try:
-            bases = tuple(await self._knowledge.bases(workspace))
+            bases = tuple(await self.knowledge.bases(workspace))
             wanted = bases and workspace in self._want_files
-            known = (bases, tuple(await self._knowledge.files(workspace)) if wanted else ())
+            known = (bases, tuple(await self.knowledge.files(workspace)) if wanted else ())
         except (HostError, StorageUnavailableError) as error:
             log.warning(
                 "knowledge bases cannot be listed", action="offers.look", workspace=workspace, reason=str(error)
@@ -100,7 +90,7 @@ class WorkspaceResources:
             return known
         if len(self._bases) >= MAX_WORKSPACES:
             self._bases.clear()
-        self._bases[workspace] = (self._clock(), known)
+        self._bases[workspace] = (self.clock(), known)
         return known
 
 
@@ -113,15 +103,9 @@ def _offered(lists: _Lists, default_model: str) -> Offered:
         return place_of_model(one.model_id, price, default_model)
 
     return Offered(
-        models=tuple(
-            OfferedModel(one.model_id, one.model_type, one.provider, one.operations, one.context_window, one.images)
-            for one in sorted(models, key=place)
-        ),
-        tools=tuple(
-            OfferedTool(one.name, one.tool_type, one.description, one.parameters, one.read_only)
-            for one in sorted(tools, key=lambda one: one.name)
-        ),
-        bases=tuple(OfferedBase(one.kb_id, one.name, one.kb_type) for one in sorted(bases, key=lambda one: one.kb_id)),
+        models=tuple(sorted(models, key=place)),
+        tools=tuple(sorted(tools, key=lambda one: one.name)),
+        bases=tuple(sorted(bases, key=lambda one: one.kb_id)),
         files=tuple(
             OfferedFile(one.file_id, one.name, one.media_type, one.kb_id)
             for one in sorted(files, key=lambda one: (one.kb_id, one.name, one.file_id))

@@ -21,7 +21,7 @@ from paddock.rules.errors import (
     StorageUnavailableError,
 )
 from paddock.rules.log.payloads import RunEvent
-from paddock.rules.rows.rows import WHOLE, Row, SessionRow, View
+from paddock.rules.rows.rows import WHOLE, Row, View
 from paddock.rules.run.results import Result
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.messages import CancelRequested, InputAcknowledged, Message
@@ -145,7 +145,6 @@ def patience_of(arrival: Arrival) -> float | None:
 
 
 def next_batch(waiting: deque[Arrival]) -> list[Arrival]:
-    """Take out the arrivals of the next commit."""
     taken: list[Arrival] = []
     size = 0
     while waiting and len(taken) < TAKE_MESSAGES and size < TAKE_BYTES:
@@ -157,10 +156,6 @@ def next_batch(waiting: deque[Arrival]) -> list[Arrival]:
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
-
-
-def owns(session: SessionRow, new: NewRun) -> bool:
-    return (session.workspace_id, session.user_id) == (new.principal.workspace_id, new.principal.user_id)
 
 
 def same_answer(new: NewRun, answer: Accepted, *, is_same: bool) -> Accepted | HostError:

@@ -15,25 +15,13 @@ from paddock.rules.log.projection import SUBTHREAD
 from paddock.rules.platforms.deliveries import deliveries_after
 from paddock.rules.rows.rows import AuditRow, Row, TransactionRow
 from paddock.rules.run.outputs import Collected
+from paddock.rules.session import messages
 from paddock.rules.session.commands import Command
 from paddock.rules.session.decide import decide
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.evolve import evolve
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.invariants import violations
-from paddock.rules.session.messages import (
-    CancelAcknowledged,
-    CancelRequested,
-    CancelTimedOut,
-    CloseRequested,
-    HandoverAnswered,
-    InviteRequested,
-    Message,
-    OpenRequested,
-    RemoveRequested,
-    RunFailed,
-    SwitchRequested,
-)
 from paddock.rules.session.state import SessionState
 from paddock.rules.values import replace
 
@@ -46,13 +34,13 @@ log = structlog.get_logger("paddock.watch")
 AUDITED = frozenset({"TURN_QUEUED", "TURN_STEERED", "RUN_GRANTED"})
 GRANTED = "manifest, agent and scope"
 WISHES: Mapping[type[Any], str] = {
-    CancelRequested: "run.cancel",
-    SwitchRequested: "session.switch_agent",
-    InviteRequested: "session.invite_agent",
-    RemoveRequested: "session.remove_agent",
-    HandoverAnswered: "session.answer_handover",
-    OpenRequested: "session.open",
-    CloseRequested: "session.close",
+    messages.CancelRequested: "run.cancel",
+    messages.SwitchRequested: "session.switch_agent",
+    messages.InviteRequested: "session.invite_agent",
+    messages.RemoveRequested: "session.remove_agent",
+    messages.HandoverAnswered: "session.answer_handover",
+    messages.OpenRequested: "session.open",
+    messages.CloseRequested: "session.close",
 }
 """Names in the audit of what people ask of a session."""
 SOMETIMES = 64
@@ -119,22 +107,23 @@ class Draft:
         self.done: list[Callable[[], None]] = []
         """Called once the draft is on record."""
 
-    def consider(self, message: Message) -> Decision:
+    def consider(self, message: messages.Message) -> Decision:
         """Decide one message; output that the turn left open is closed before the turn can end."""
         if wish := WISHES.get(type(message)):
-            run_id = message.turn_id if type(message) is CancelRequested else None
+            run_id = message.turn_id if type(message) is messages.CancelRequested else None
             about, reason = str(getattr(message, "agent_id", "") or ""), getattr(message, "reason", "user")
             row = self.audit(wish, run_id, reason, result="allowed", resource=about)
-            who = message.user_id if type(message) is CancelRequested else ""  # an administrator may stop anybody's run
+            # an administrator may stop anybody's run
+            who = message.user_id if type(message) is messages.CancelRequested else ""
             self.rows.append(replace(row, actor=f"user:{who}") if who else row)
         collected = self._memory.collected
-        ends = isinstance(message, CancelAcknowledged | CancelTimedOut | RunFailed)
+        ends = isinstance(message, messages.CancelAcknowledged | messages.CancelTimedOut | messages.RunFailed)
         if ends and collected is not None and collected.turn_id == message.turn_id:
             for closing in collected.close(message.at):
                 self.decide(closing)
         return self.decide(message)
 
-    def decide(self, message: Message) -> Decision:
+    def decide(self, message: messages.Message) -> Decision:
         before = self.state
         decision = decide(before, message)
         for fact in decision.facts:
@@ -168,10 +157,11 @@ class Draft:
                 self._add(earlier)
         self.seq += 1
         memory = self._memory
-        if fact.event is Event.USER_INPUT:
-            fact = self._input(fact)
-        elif fact.subtype == "HANDOVER_CONTEXT":
-            fact = self._input(self._handed_over(fact))
+        if fact.event is Event.USER_INPUT or fact.subtype == "HANDOVER_CONTEXT":
+            fact = self._handed_over(fact) if fact.subtype == "HANDOVER_CONTEXT" else fact
+            self._place_input(fact)
+            if fact.target is not Target.SYSTEM:
+                fact = self._authorise(fact)
         elif fact.subtype in AUDITED:
             self._audited(fact)
         elif fact.subtype == "CHUNK":
@@ -188,7 +178,6 @@ class Draft:
         self.state = evolve(self.state, fact)
 
     def _deliver(self, fact: Fact, rows: Sequence[Row]) -> None:
-        """Add the deliveries that follow from a fact, in the same commit."""
         given = self._memory.inputs.get(fact.turn_id or "")
         if given is None or given[0].event is None or given[0].event.delivery is None:
             return
@@ -219,19 +208,23 @@ class Draft:
         memory.inputs[str(fact.turn_id)] = (handover_input(fact, self.seq), str(fact.trace_id))
         return fact
 
-    def _input(self, fact: Fact) -> Fact:
+    def _place_input(self, fact: Fact) -> None:
+        """Note the number under which an input is recorded, or under which its run begins."""
         memory, run_id = self._memory, str(fact.turn_id)
         if self.state.queue and any(queued.turn_id == run_id and queued.steers for queued in self.state.queue):
             self.rows.append(self.audit("steering.dropped", run_id, "not taken in; it gets a turn of its own"))
-        if fact.target is Target.SYSTEM:
-            given, trace_id = memory.inputs[run_id]
-            memory.inputs[run_id] = (replace(given, seq=self.seq), trace_id)
-            return fact
         given, trace_id = memory.inputs[run_id]
-        waited = any(queued.turn_id == run_id and queued.waits for queued in self.state.queue)
-        memory.inputs[run_id] = (replace(given, begun_seq=self.seq, waited=waited), trace_id)
-        agent_id = str(fact.target_id)
-        memory.collected = Collected(run_id, agent_id)
+        if fact.target is Target.SYSTEM:
+            given = replace(given, seq=self.seq)
+        else:
+            waited = any(queued.turn_id == run_id and queued.waits for queued in self.state.queue)
+            given = replace(given, begun_seq=self.seq, waited=waited)
+        memory.inputs[run_id] = (given, trace_id)
+
+    def _authorise(self, fact: Fact) -> Fact:
+        """Authorise the run that this fact dispatches: it is live from here on, and its grant is recorded with it."""
+        run_id, agent_id = str(fact.turn_id), str(fact.target_id)
+        self._memory.collected = Collected(run_id, agent_id)
         granted = self._services.authorise(self._session, run_id, agent_id, self.now)
         if "grant" in granted or not granted:
             result, why = ("allowed", GRANTED) if granted else ("unauthorized", "its runner is not known")

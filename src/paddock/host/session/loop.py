@@ -44,12 +44,7 @@ from paddock.rules.log.chain import SALTS_BYTES, Head, StoredFact, seal
 from paddock.rules.log.projection import settled
 from paddock.rules.rows.rows import AuditRow, NotedRow, Row, SessionRow
 from paddock.rules.run.context import RunInput
-from paddock.rules.session.commands import (
-    AskManager,
-    AwaitConfirm,
-    AwaitManager,
-    EndRun,
-)
+from paddock.rules.session import commands
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.messages import Message
 from paddock.rules.session.state import SessionState, to_bytes
@@ -266,7 +261,7 @@ class SessionLoop:
     def _batch(self, draft: Draft, sealed: list[StoredFact], after: Head) -> Batch:
         memory = self._memory
         memory.since_snapshot += len(sealed)
-        ended = [command.turn_id for command in draft.commands if type(command) is EndRun]
+        ended = [command.turn_id for command in draft.commands if type(command) is commands.EndRun]
         for run_id in ended:
             self._noted += self._services.audit.hand_over(run_id)
         draft.rows += self._noted
@@ -308,11 +303,11 @@ class SessionLoop:
         for answer in draft.done:  # first: it is on record, whatever becomes of the rest, and callers wait
             answer()
         for command in draft.commands:
-            if isinstance(command, AskManager | AwaitManager | AwaitConfirm):
+            if isinstance(command, commands.AskManager | commands.AwaitManager | commands.AwaitConfirm):
                 self._services.manager.perform(self, command)
                 continue
             self._services.performer.perform(self, command)
-            if type(command) is EndRun:
+            if type(command) is commands.EndRun:
                 self._memory.inputs.pop(command.turn_id, None)
         for tx_id in draft.over:
             self._services.manager.over(tx_id)
@@ -352,21 +347,16 @@ class SessionLoop:
             error = failure
         finally:
             self._settling = None
-            self._settled(draft, batch, error)
-
-    def _settled(self, draft: Draft, batch: Batch, error: Exception | None) -> None:
-        arrivals, self._unsure = self._unsure, ()
-        if error is None:
-            self._recorded(draft, batch)
-        else:
-            self._not_written(arrivals, error)
+            arrivals, self._unsure = self._unsure, ()
+            if error is None:
+                self._recorded(draft, batch)
+            else:
+                self._not_written(arrivals, error)
 
     # --- when it cannot go on ----------------------------------------------------------------------------------------
 
     def _not_written(self, arrivals: Iterable[Arrival], cause: BaseException) -> None:
-        for (
-            row
-        ) in self._noted:  # they hold whatever becomes of the run; a row that was written after all is there twice
+        for row in self._noted:  # they hold whatever becomes of the run; one that was written after all is there twice
             self._services.audit.soon(row)
         self._noted.clear()
         if not self.failed:

@@ -7,6 +7,7 @@ has a timer. Asking again under the same name is safe, because every request may
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -37,8 +38,7 @@ _FAILED: Mapping[str, ManagerAnswer] = {
 }
 
 
-class _Records(ConversationRecords, SessionRecords, Protocol):
-    """Ports of the store that are used here."""
+class _Records(ConversationRecords, SessionRecords, Protocol): ...
 
 
 class Readiness(Protocol):
@@ -48,24 +48,17 @@ class Readiness(Protocol):
     def refusal(self, agent_id: str, workspace: str) -> HostError | None: ...
 
 
+@dataclass(kw_only=True, eq=False)
 class SessionManager:
-    def __init__(
-        self,
-        *,
-        records: _Records,
-        agents: Agents,
-        readiness: Readiness,
-        clock: Callable[[], float],
-        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
-        timeouts: SessionTimeouts | None = None,
-    ) -> None:
-        self.timeouts = timeouts or SessionTimeouts()
-        self._records = records
-        self._agents = agents
-        self._readiness = readiness
-        self._clock = clock
-        self._spawn = spawn
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+    records: _Records
+    agents: Agents
+    readiness: Readiness
+    clock: Callable[[], float]
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    timeouts: SessionTimeouts = field(default_factory=SessionTimeouts)
+    _timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict[str, asyncio.TimerHandle], init=False)
+
+    def __post_init__(self) -> None:
         self._requests = {
             "add_agent": self._add,
             "remove_agent": self._remove,
@@ -76,11 +69,11 @@ class SessionManager:
     def perform(self, session: SessionLoop, command: ChainCommand) -> None:
         match command:
             case AskManager():
-                self._spawn(self._answer(session, command))
+                self.spawn(self._answer(session, command))
             case AwaitManager(tx_id=tx_id):
-                self._arm(tx_id, self.timeouts.manager, session, lambda: ManagerTimedOut(tx_id, self._clock()))
+                self._arm(tx_id, self.timeouts.manager, session, lambda: ManagerTimedOut(tx_id, self.clock()))
             case AwaitConfirm(tx_id=tx_id):
-                self._arm(tx_id, self.timeouts.confirm, session, lambda: ConfirmTimedOut(tx_id, self._clock()))
+                self._arm(tx_id, self.timeouts.confirm, session, lambda: ConfirmTimedOut(tx_id, self.clock()))
 
     def over(self, tx_id: str) -> None:
         timer = self._timers.pop(tx_id, None)
@@ -100,7 +93,6 @@ class SessionManager:
     # --- requests ----------------------------------------------------------------------------------------------------
 
     async def _answer(self, session: SessionLoop, asked: AskManager) -> None:
-        """Answer with the result, or with the reason of a failure, within the time the session waits."""
         try:
             async with asyncio.timeout(self.timeouts.manager):
                 answer, payload = await self._requests[asked.request](session, asked)
@@ -113,39 +105,39 @@ class SessionManager:
             log.exception("a request failed", action=f"session_manager.{asked.request}", session_id=session.session_id)
             text = "the host made a mistake; its log has the details"
             answer, payload = _FAILED[asked.request], _error("runtime_error", text, retryable=False)
-        session.post(ManagerReplied(asked.tx_id, answer, payload, self._clock()))
+        session.post(ManagerReplied(asked.tx_id, answer, payload, self.clock()))
 
     async def _add(self, session: SessionLoop, asked: AskManager) -> tuple[ManagerAnswer, Mapping[str, Any]]:
         """Add a configured agent whose runner can be started, with what was kept of it."""
         agent_id, workspace = asked.agent_id or "", session.owner.workspace_id
-        agents = self._agents
+        agents = self.agents
         if not agents.known(agent_id, workspace):
             known = ", ".join(binding.agent_id for binding in agents.list(workspace))
             return "ADD_AGENT_FAILED", _error("not_found", f"there is no agent {agent_id!r}; known are: {known}")
         with suppress(TimeoutError):  # one that is slow to start may join: its first run waits for it
             async with asyncio.timeout(self.timeouts.manager / 2):
-                await self._readiness.prepare(agent_id, workspace)
-        if (refusal := self._readiness.refusal(agent_id, workspace)) is not None:
+                await self.readiness.prepare(agent_id, workspace)
+        if (refusal := self.readiness.refusal(agent_id, workspace)) is not None:
             return "ADD_AGENT_FAILED", _error("agent_not_ready", refusal.message, retryable=True)
-        kept = await self._records.kept_member(session.session_id, agent_id)
+        kept = await self.records.kept_member(session.session_id, agent_id)
         return "ADD_AGENT_DONE", {} if kept is None else {"restored": True, "info": _decode(kept.info)}
 
     async def _remove(self, session: SessionLoop, asked: AskManager) -> tuple[ManagerAnswer, Mapping[str, Any]]:
         """Keep what is known of the agent here. What its runner keeps of the conversation stays there."""
-        agent_id, now = asked.agent_id or "", self._clock()
+        agent_id, now = asked.agent_id or "", self.clock()
         info = {"left_at": now, "reason": asked.about.get("reason") or "", **await self._last_word(session, agent_id)}
         row = KeptMemberRow(session.session_id, agent_id, now, _encode(info))
-        await self._records.write([row, self._audit(session, "session.agent_kept", agent_id)])
+        await self.records.write([row, self._audit(session, "session.agent_kept", agent_id)])
         return "REMOVE_AGENT_DONE", {"info": info}
 
     async def _last_word(self, session: SessionLoop, agent_id: str) -> Mapping[str, Any]:
-        items = await self._records.transcript(session.session_id, limit=LOOK_BACK)
+        items = await self.records.transcript(session.session_id, limit=LOOK_BACK)
         last = next((item for item in items if item.agent_id == agent_id), None)
         return {} if last is None else {"last_run_id": last.run_id, "last_seq": last.seq}
 
     async def _open(self, session: SessionLoop, _asked: AskManager) -> tuple[ManagerAnswer, Mapping[str, Any]]:
         """Return the members of a session that opens: those of before that still exist, else the default agent."""
-        agents, workspace = self._agents, session.owner.workspace_id
+        agents, workspace = self.agents, session.owner.workspace_id
         here = [agent_id for agent_id in session.state.members if agents.known(agent_id, workspace)]
         default = agents.default_agent_id
         if not here and default is not None and agents.known(default, workspace):
@@ -156,12 +148,12 @@ class SessionManager:
 
     async def _close(self, session: SessionLoop, _asked: AskManager) -> tuple[ManagerAnswer, Mapping[str, Any]]:
         """Record that the session was closed. Everything else is on record already."""
-        await self._records.write([self._audit(session, "session.closed", session.session_id)])
+        await self.records.write([self._audit(session, "session.closed", session.session_id)])
         return "SESSION_CLOSED", {}
 
     def _audit(self, session: SessionLoop, action: str, resource: str) -> AuditRow:
         return AuditRow(
-            time=self._clock(),
+            time=self.clock(),
             workspace_id=session.owner.workspace_id,
             actor="session_manager",
             action=action,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from paddock.host.session.arrivals import Accepted
 from paddock.ports import Claim, ConversationRecords, EventLog
 from paddock.rules.cluster import WHY
+from paddock.rules.errors import RunCode
 from paddock.rules.log.chain import Head, StoredFact, recalled, restore
 from paddock.rules.log.events import handover_data
 from paddock.rules.log.payloads import HANDOVER, RunEvent, from_payload
@@ -104,14 +105,13 @@ class SessionMemory:
 
 
 PAGE = 1024
-STORE_AWAY = ("storage_unavailable", "the store could not write while this run was in progress")
+STORE_AWAY: tuple[RunCode, str] = ("storage_unavailable", "the store could not write while this run was in progress")
 
 
-class _Records(ConversationRecords, EventLog, Protocol):
-    """Ports of the store that are used here."""
+class _Records(ConversationRecords, EventLog, Protocol): ...
 
 
-def why_left(claim: Claim) -> tuple[str, str]:
+def why_left(claim: Claim) -> tuple[RunCode, str]:
     """Return the code and the sentence for a run that an earlier owner left unfinished."""
     return (claim.left, WHY[claim.left]) if claim.left in WHY else STORE_AWAY
 

@@ -5,6 +5,7 @@ Also ends runs that an earlier owner left unfinished, at start and after the sto
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 import structlog
@@ -18,6 +19,7 @@ from paddock.host.session.memory import STORE_AWAY, SessionLoops, restored, stat
 from paddock.host.session.services import SessionServices
 from paddock.ports import Batch, Claim, ConversationRecords, EventLog, SessionRecords
 from paddock.rules.errors import (
+    EndCode,
     ErrorCode,
     HostError,
     OwnedElsewhereError,
@@ -45,8 +47,7 @@ NO_TURN = ""
 """Stands for no turn: the session is loaded again for its transactions alone."""
 
 
-class _Records(ConversationRecords, EventLog, SessionRecords, Protocol):
-    """Ports of the store that are used here."""
+class _Records(ConversationRecords, EventLog, SessionRecords, Protocol): ...
 
 
 class SessionView(Value, frozen=True):
@@ -57,33 +58,28 @@ class SessionView(Value, frozen=True):
     exists: bool
 
 
+@dataclass(eq=False)
 class Sessions:
     """The sessions in memory, one loop each, and what they share."""
 
-    def __init__(
-        self,
-        store: _Records,
-        loops: SessionLoops,
-        services: SessionServices,
-        *,
-        shared: bool = False,
-        timeouts: SessionTimeouts | None = None,
-    ) -> None:
-        """`shared` tells whether other hosts may work on the same sessions. Then an idle one may have gone on there."""
-        self.timeouts = timeouts or SessionTimeouts()
-        self.shared = shared
-        self.services = services
-        self.tails = services.tails
-        self.outage = services.outage
-        self._store = store
-        self._loops = loops
+    store: _Records
+    loops: SessionLoops
+    services: SessionServices
+    _: KW_ONLY
+    shared: bool = False
+    """Whether other hosts may work on the same sessions. Then an idle one may have gone on there."""
+    timeouts: SessionTimeouts = field(default_factory=SessionTimeouts)
+    _unanswered: dict[str, SessionLoop] = field(default_factory=dict[str, SessionLoop], init=False)
+    """Loops whose last write was never answered, until this host knows who owns the session now."""
+    _leaving: bool = field(default=False, init=False)
+    """Other hosts, or the next start, go on with everything."""
+    _returning: set[tuple[str, str | None]] = field(default_factory=set[tuple[str, str | None]], init=False)
+    """Sessions that are being loaded again, each with the turn to be ended."""
+
+    def __post_init__(self) -> None:
         self._opening: dict[str, list[asyncio.Future[SessionLoop]]] = {}
-        self._unanswered: dict[str, SessionLoop] = {}
-        """Loops whose last write was never answered, until this host knows who owns the session now."""
-        self._leaving = False
-        """Other hosts, or the next start, go on with everything."""
-        self._returning: set[tuple[str, str | None]] = set()
-        """Sessions that are being loaded again, each with the turn to be ended."""
+        self.tails = self.services.tails
+        self.outage = self.services.outage
 
     def clock(self) -> float:
         return self.services.clock()
@@ -94,7 +90,7 @@ class Sessions:
         A turn that is live in the log has no host any more, so it is ended, whatever the session is opened for. With
         `seen_to` the caller does that.
         """
-        loop = self._loops.use(session_id)
+        loop = self.loops.use(session_id)
         if loop is not None:
             return loop
         opening = self._opening.get(session_id)
@@ -106,19 +102,15 @@ class Sessions:
 
     async def view(self, session_id: str) -> SessionView:
         """Return the state of a session wherever it is worked on, without becoming its owner."""
-        loop = self._loops.get(session_id)
+        loop = self.loops.get(session_id)
         if not self.shared:
             loop = loop or await self.open(session_id)
         if loop is not None and not (self.shared and loop.idle):
             return SessionView(loop.state, loop.head, loop.exists)
-        claim = await self._store.look(session_id)
+        claim = await self.store.look(session_id)
         if claim.deleted:
             raise no_such_thread()
         return SessionView(state_of(claim), claim.head.seq, claim.session is not None)
-
-    def works_on(self, session_id: str) -> bool:
-        """True when this host works on the session now, so that no other host does."""
-        return self._loops.works_on(session_id)
 
     def leave(self) -> None:
         """Stop waiting for the store and loading sessions again, because the host is being stopped."""
@@ -127,30 +119,26 @@ class Sessions:
 
     def hold(self) -> None:
         """Leave queued turns to the next start, because the host is being stopped and no other goes on with them."""
-        self._loops.holds = True
+        self.loops.holds = True
 
     def drop_all(self, *, leaving: bool = False) -> int:
         """Give all loops up, because other hosts take this one for gone. Nothing in memory counts, and no run may go
         on."""
         self._leaving = self._leaving or leaving
-        loops = list(self._loops)
+        loops = list(self.loops)
         for loop in loops:
             loop.give_up(StaleOwnerError("this host was declared gone"))
         return len(loops)
 
-    @property
-    def loaded(self) -> int:
-        return len(self._loops)
-
-    async def recover(self, code: str, message: str) -> int:
+    async def recover(self, code: EndCode, message: str) -> int:
         """End every unfinished run once. Queued runs go on, and so does every transaction: loading its session asks
         again and starts its timers."""
-        seen: dict[str, None] = {run.session_id: None for run in await self._store.unfinished_runs()}
-        seen |= dict.fromkeys(await self._store.sessions_with_transactions())
+        seen: dict[str, None] = {run.session_id: None for run in await self.store.unfinished_runs()}
+        seen |= dict.fromkeys(await self.store.sessions_with_transactions())
         await self.take_over([(session_id, code, message) for session_id in seen])
         return len(seen)
 
-    async def take_over(self, left: Sequence[tuple[str, str, str]]) -> None:
+    async def take_over(self, left: Sequence[tuple[str, EndCode, str]]) -> None:
         """Take over these sessions, each with the code and the sentence its live run ends with."""
         waiting = list(left)
         while waiting:  # together, so that their ends share commits and the host is ready soon
@@ -163,7 +151,7 @@ class Sessions:
         loop = await self.open(session_id)
         if not loop.idle:
             return None
-        self._loops.forget(session_id)
+        self.loops.forget(session_id)
         loop.failed = True
         claim = await self._own(session_id)  # another host may have worked on it since this loop was loaded
         return claim.epoch if self._rests(claim) else None
@@ -182,10 +170,10 @@ class Sessions:
 
         A host that opens it meanwhile has a newer claim, and then nothing is trimmed.
         """
-        loop = self._loops.get(session_id)
+        loop = self.loops.get(session_id)
         if session_id in self._opening or (loop is not None and not loop.idle):
             return False
-        self._loops.forget(session_id)
+        self.loops.forget(session_id)
         try:
             claim = await self._own(session_id)
         except OwnedElsewhereError:
@@ -197,7 +185,7 @@ class Sessions:
         row = LogTrimmed(session_id, through.seq, through.digest)
         batch = Batch(session_id, claim.epoch, claim.head, after, sealed, [row], to_bytes(state), rests=True)
         try:
-            await self._store.append(batch)
+            await self.store.append(batch)
         except StaleOwnerError as stale:
             self.services.audit.soon(_refused(claim.session, str(stale), self.clock()))
             return False
@@ -207,7 +195,7 @@ class Sessions:
     def expire_queued(self) -> None:
         """End inputs that have waited too long for their turn. Time in which no host was running does not count."""
         now = self.clock()
-        for loop in self._loops:
+        for loop in self.loops:
             for queued in loop.state.queue:
                 if max(queued.created_at, loop.loaded_at) + self.timeouts.queue < now:
                     loop.post(RunFailed(queued.turn_id, "deadline_exceeded", TOO_LONG_IN_LINE, at=now))
@@ -218,7 +206,7 @@ class Sessions:
             await asyncio.sleep(QUEUE_LOOK_SECONDS)
             self.expire_queued()
 
-    async def _recover_one(self, session_id: str, code: str, message: str) -> None:
+    async def _recover_one(self, session_id: str, code: EndCode, message: str) -> None:
         """End the runs of one session. When it cannot be read or written, or its next turn waits for a runner, the
         others do not wait for it."""
         run_id: str | None = None
@@ -234,14 +222,14 @@ class Sessions:
             log.exception("a session could not be recovered yet", action="session.recover", session_id=session_id)
         self._see_to(session_id, run_id, code, message, delay=0.0)
 
-    async def _interrupt(self, session_id: str, code: str, message: str, run_id: str | None = None) -> None:
+    async def _interrupt(self, session_id: str, code: EndCode, message: str, run_id: str | None = None) -> None:
         """End the live turn; with `run_id` only that one."""
         loop = await self.open(session_id)
         turn = loop.state.turn
         if loop.state.left_waiting:
             await loop.record(LineResumed(self.clock()))
         elif turn is None or run_id not in (None, turn.turn_id):
-            self._loops.rests(session_id)
+            self.loops.rests(session_id)
         else:
             await loop.record(RunFailed(turn.turn_id, code, message, at=self.clock()))
 
@@ -253,14 +241,14 @@ class Sessions:
             if claim.deleted:
                 raise no_such_thread()
             self.tails.claimed(session_id, claim.head.seq)
-            loop = SessionLoop(await restored(self._store, claim), self.services, self._loops, self._broken)
-            self._loops.add(loop)
+            loop = SessionLoop(await restored(self.store, claim), self.services, self.loops, self._broken)
+            self.loops.add(loop)
             if not seen_to and (loop.state.turn is not None or loop.state.left_waiting):
                 run_id = loop.state.turn.turn_id if loop.state.turn else NO_TURN
                 self._see_to(session_id, run_id, *why_left(claim), delay=0.0)
             for command in transaction_timers(loop.state):
                 self.services.manager.perform(loop, command)
-            self._loops.rests(session_id)  # the caller may not use it after all
+            self.loops.rests(session_id)  # the caller may not use it after all
         except BaseException as error:
             for also in waiting:
                 reject(also, error if isinstance(error, Exception) else StorageUnavailableError("the store was closed"))
@@ -275,7 +263,7 @@ class Sessions:
         """Claim the session. When this host's last write was never answered, the claim shows its fate: if the log ends
         elsewhere, or another host owns it, this host was replaced, and the write is recorded as refused."""
         try:
-            claim = await self._store.claim(session_id)
+            claim = await self.store.claim(session_id)
         except OwnedElsewhereError:
             self._replaced(self._unanswered.pop(session_id, None))
             raise
@@ -295,8 +283,8 @@ class Sessions:
         """
         if isinstance(cause, StaleOwnerError) and not self._leaving and not session.rested:
             self.services.audit.soon(_refused(session.owner, str(cause), self.clock()))
-        if self._loops.get(session.session_id) is session:
-            self._loops.forget(session.session_id)
+        if self.loops.get(session.session_id) is session:
+            self.loops.forget(session.session_id)
         known, state = session.known_turn_ids, session.state
         for run_id in known:
             self.services.performer.abandon(run_id)
@@ -306,13 +294,13 @@ class Sessions:
             run_id = state.turn.turn_id if state.turn else NO_TURN
             self._see_to(session.session_id, run_id, *STORE_AWAY, delay=RETRY_SECONDS)
 
-    def _see_to(self, session_id: str, run_id: str | None, code: str, message: str, *, delay: float) -> None:
+    def _see_to(self, session_id: str, run_id: str | None, code: EndCode, message: str, *, delay: float) -> None:
         """Try until the end of this turn is on record; once for each turn."""
         if (session_id, run_id) not in self._returning and not self._leaving:
             self._returning.add((session_id, run_id))
             self.services.spawn(self._bring_back(session_id, run_id, code, message, delay))
 
-    async def _bring_back(self, session_id: str, run_id: str | None, code: str, message: str, delay: float) -> None:
+    async def _bring_back(self, session_id: str, run_id: str | None, code: EndCode, message: str, delay: float) -> None:
         try:
             while True:
                 await asyncio.sleep(delay)
@@ -333,7 +321,6 @@ class Sessions:
 
 
 def _refused(session: SessionRow, why: str, now: float) -> AuditRow:
-    """Audit row for a write that was refused because another owner has taken over."""
     return by_host(
         "session.append",
         session.session_id,

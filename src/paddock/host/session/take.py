@@ -18,7 +18,6 @@ from paddock.host.session.arrivals import (
     NewRun,
     ResultArrived,
     RunSubmitted,
-    owns,
     reject,
     resolve,
     same_answer,
@@ -107,8 +106,7 @@ class Take:
             return None
         if not self._is_new:
             owner = memory.projection.session
-            theirs = (owner.workspace_id, owner.user_id) == (person.workspace_id, person.user_id)
-            return None if theirs else no_such_thread()
+            return None if person.owns(owner) else no_such_thread()
         if not isinstance(submitted.message, OpenRequested):
             return no_such_thread()
         self._open(person.workspace_id, person.user_id)
@@ -181,7 +179,7 @@ class Take:
 
     def _refusal(self, new: NewRun) -> HostError | None:
         memory, state = self._memory, self._draft.state
-        if (memory.exists or memory.answers) and not owns(memory.projection.session, new):
+        if (memory.exists or memory.answers) and not new.principal.owns(memory.projection.session):
             return no_such_thread()
         if state.closed or state.closing:
             return HostError(ErrorCode.SESSION_CLOSED, "this conversation is closed; open it again to go on")
@@ -284,7 +282,6 @@ def _optional_fields(new: NewRun) -> Mapping[str, Any]:
 
 
 def _rows_of_cause(new: NewRun, run_id: str, body_hash: bytes, now: float) -> tuple[Row, ...]:
-    """Rows about the platform's event, or the job's tick, that asked for the run."""
     match cause := new.cause:
         case Arrived():
             came = PlatformEventRow(cause.platform, cause.event_id, new.session_id, run_id, body_hash, now)

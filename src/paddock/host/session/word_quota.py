@@ -8,7 +8,7 @@ or erasing makes room at once.
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import structlog
@@ -47,27 +47,21 @@ class _Sum:
     renewing: bool = False
 
 
+@dataclass(eq=False)
 class Words:
-    def __init__(
-        self,
-        records: KeepingRecords,
-        *,
-        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
-        limits: WordLimits | None = None,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._records = records
-        self._spawn = spawn
-        self._limits = limits or WordLimits()
-        self._now = now
-        self._sums: dict[Whose, _Sum] = {}
+    records: KeepingRecords
+    _: KW_ONLY
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    limits: WordLimits = field(default_factory=WordLimits)
+    now: Callable[[], float] = time.monotonic
+    _sums: dict[Whose, _Sum] = field(default_factory=dict[Whose, _Sum], init=False)
 
     async def check(self, principal: Principal) -> None:
         """Raise PAYLOAD_TOO_LARGE when the user, or the workspace, keeps as much as they may."""
         workspace, user = principal.workspace_id, principal.user_id
         for whose, most, complaint in (
-            ((workspace, user), self._limits.of_user, _YOURS),
-            ((workspace, None), self._limits.of_workspace, _OF_WORKSPACE),
+            ((workspace, user), self.limits.of_user, _YOURS),
+            ((workspace, None), self.limits.of_workspace, _OF_WORKSPACE),
         ):
             if most and await self._sum(whose, most) >= most:
                 raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint.format(mib=most // (1024 * 1024)))
@@ -77,7 +71,6 @@ class Words:
         return self._sums[workspace, user].bytes
 
     def grew(self, owner: SessionRow, facts: Sequence[StoredFact]) -> None:
-        """Count facts that were just committed."""
         if added := word_bytes(facts):
             for whose in ((owner.workspace_id, owner.user_id), (owner.workspace_id, None)):
                 if (known := self._sums.get(whose)) is not None:
@@ -91,12 +84,12 @@ class Words:
     async def _sum(self, whose: Whose, most: int) -> int:
         """Bytes kept. The sum is made again before somebody is refused, and now and then."""
         known = self._sums.get(whose) or await self._add_up(whose)
-        age = self._now() - known.at
+        age = self.now() - known.at
         if known.bytes >= most and age > DOUBT_SECONDS:
             known = await self._add_up(whose)
         elif age > COUNT_SECONDS and not known.renewing:
             known.renewing = True
-            self._spawn(self._renew(whose))
+            self.spawn(self._renew(whose))
         return known.bytes
 
     async def _renew(self, whose: Whose) -> None:
@@ -105,13 +98,13 @@ class Words:
         except (HostError, StorageUnavailableError) as error:
             log.warning("words were not counted", action="words.count", workspace=whose[0], reason=str(error))
             if (known := self._sums.get(whose)) is not None:
-                known.at, known.renewing = self._now(), False
+                known.at, known.renewing = self.now(), False
 
     async def _add_up(self, whose: Whose) -> _Sum:
-        total = await self._records.words_of(*whose)
+        total = await self.records.words_of(*whose)
         if len(self._sums) >= REMEMBERED:
             self._sums.clear()
-        found = self._sums[whose] = _Sum(total, self._now())
+        found = self._sums[whose] = _Sum(total, self.now())
         return found
 
 

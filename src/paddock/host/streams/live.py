@@ -58,7 +58,6 @@ class Followed:
         return self._anything or (bool(self._sets) and any(session_id in followed for followed in self._sets))
 
     def meet(self, boots: Sequence[int], now: float) -> None:
-        """Set the other hosts."""
         self._boots = boots
         self._by_host = {boot: known for boot, known in self._by_host.items() if now - known.at <= SAID_SECONDS}
         self._sum_up()
@@ -103,8 +102,6 @@ _decode_follows = msgspec.msgpack.Decoder(Follows).decode
 
 
 class _Heard:
-    """Subscription to one session that is followed here."""
-
     def __init__(self, live: "Live", session_id: str, subscription: Subscription) -> None:
         self._live = live
         self._session_id = session_id

@@ -94,11 +94,6 @@ class OpenStreams:
         self.of_user: Counter[tuple[str, str]] = Counter()
         self.of_workspace: Counter[str] = Counter()
 
-    @property
-    def held_open(self) -> int:
-        """How many are open, streams and others."""
-        return len(self.open)
-
     # --- holding ------------------------------------------------------------------------------------------------------
 
     def stream(self, principal: Principal) -> OpenStream:
@@ -169,18 +164,16 @@ class OpenStreams:
 
     def key_revoked(self, key_id: str) -> None:
         """End what was opened with a key that was revoked at this host."""
-        self._end_at_once(Credential("key", key_id))
+        credential = Credential("key", key_id)
+        why = why_over(credential, now=self._clock(), live_keys=(), keyless=False)
+        for stream in tuple(self.open):
+            if stream.credential == credential and why:
+                stream.end(why)
 
     def end_of(self, holder: tuple[str, str], why: str) -> None:
         """End the streams of one user of one workspace. The user may open again those that are still allowed."""
         for stream in tuple(self.open):
             if stream.holder == holder:
-                stream.end(why)
-
-    def _end_at_once(self, credential: Credential) -> None:
-        why = why_over(credential, now=self._clock(), live_keys=(), keyless=False)
-        for stream in tuple(self.open):
-            if stream.credential == credential and why:
                 stream.end(why)
 
     async def _judged(self, credentials: Iterable[Credential]) -> dict[Credential, str]:

@@ -213,7 +213,6 @@ class Tails:
                 tail.ring()
 
     def let_go(self, tail: Tail) -> None:
-        """End the subscription of a tail without followers."""
         heard, tail.heard_from = tail.heard_from, None
         tail.unsure()
         if heard is not None:
@@ -236,7 +235,6 @@ class Tails:
             tail.clear()
 
     def tail_of(self, session_id: str) -> Tail:
-        """The tail of a session, made if there is none."""
         tail = self._tails.get(session_id)
         if tail is None or tail.gone:  # a session may begin anew under the id of one that expired
             tail = self._tails[session_id] = Tail()

@@ -219,7 +219,7 @@ class AgentsDoor(Operations):
             binding,
             default=binding.agent_id == self.agents.default_agent_id,
             health=health.state,
-            isolation=self.health.isolation(binding, who.workspace_id),
+            isolation=self.authority.isolation(binding, who.workspace_id),
             problem=health.problem_for(operator=who.operator) if who.role == "admin" else None,
             runner_label=(manifest.label or None) if manifest else None,
             runner_description=(manifest.description or None) if manifest else None,

@@ -12,10 +12,11 @@ from paddock.host.people.taking_over import TakingOver
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import Operations, operation
 from paddock.http_api.edge.shapes import Answer, Body, Count, Moment, about, seen
-from paddock.ports import ApiKeyRow, ApiKeys
+from paddock.ports import ApiKeys
 from paddock.ports.definitions import PersonRole
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
+from paddock.rules.values import replace
 
 KEYS = "/api/v1/api-keys"
 TAKE_OVER = "/api/v1/take-over"
@@ -97,7 +98,7 @@ class KeysDoor(Operations):
 
         Of the caller's workspace; whoever runs the host sees all."""
         rows = await self.keys.api_keys(None if who.operator else who.workspace_id)
-        return KeyList([_seen(row) for row in rows])
+        return KeyList([seen(KeyEntry, row, workspace=row.workspace_id, user=row.user_id) for row in rows])
 
     @operation("POST", KEYS, {201: "The key; it is shown only now."}, role="admin")
     async def create_key(self, who: Principal, body: NewKey) -> Key:
@@ -153,19 +154,7 @@ class KeysDoor(Operations):
         return "this user runs the host, and who does makes their keys" if named else None
 
 
-def _seen(row: ApiKeyRow) -> KeyEntry:
-    return seen(KeyEntry, row, workspace=row.workspace_id, user=row.user_id)
-
-
 def decided(who: Principal, action: str, resource: str, *, allowed: bool = True) -> AuditRow:
     """Make the audit row of something that an administrator did, or was not let do."""
-    return AuditRow(
-        time=time.time(),
-        workspace_id=who.workspace_id,
-        actor=f"user:{who.user_id}",
-        action=action,
-        resource=resource,
-        scope=who.workspace_id,
-        result="allowed" if allowed else "unauthorized",
-        reason=f"role {who.role}",
-    )
+    row = who.audit(action, resource, at=time.time())
+    return row if allowed else replace(row, result="unauthorized")

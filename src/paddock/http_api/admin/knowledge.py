@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import anyio
 import msgspec
 from starlette.requests import Request
 
@@ -16,13 +17,17 @@ from paddock.http_api.edge.operations import JSON, Content, Operations, operatio
 from paddock.http_api.edge.requests import read_body
 from paddock.http_api.edge.shapes import Answer, Body, Count, Json, Query, about, invalid, read_shape, seen
 from paddock.ports.knowledge import BaseRow, DocumentRow, JobRow, KnowledgeBases
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.people import Payer
+from paddock.rules.run.request_bodies import holds_more_values
 
 BASE = "/api/v1/knowledge"
 ONE = f"{BASE}/{{kb}}"
 MAX_BODY_BYTES = 48 * 1024 * 1024
 TOO_LARGE = f"the body exceeds {MAX_BODY_BYTES} bytes; split the document"
 """A document of the largest size in base64, and something around it."""
+MAX_VALUES = 10_000
+TOO_MANY = f"the body must hold at most {MAX_VALUES} values; send less metadata"
 MAX_LISTED = 100
 MAX_TEXT = 1000
 DOCUMENT_ID = "2b7e4d90-8c15-4f3a-a6d2-91e0c7b3f584"
@@ -192,8 +197,7 @@ class KnowledgeDoor(Operations):
         body = await read_body(request, MAX_BODY_BYTES, TOO_LARGE)
         name, content, metadata = query.name, body, dict[str, Any]()
         if request.headers.get("content-type", "").startswith("application/json"):
-            given = read_shape(_object(body), NewDocument)
-            name, content, metadata = given.name, _content(given), given.metadata or {}
+            name, content, metadata = await anyio.to_thread.run_sync(_written, body)
         audit = decided(who, "knowledge.add", f"{kb}/{name}"[:256])
         return _job(await self.bases.add(_payer(who), kb, name, content, audit, metadata))
 
@@ -225,7 +229,15 @@ class KnowledgeDoor(Operations):
         return PassageList([FoundPassage(one.passage_id, one.text, one.score, dict(one.metadata)) for one in found])
 
 
+def _written(body: bytes) -> tuple[str, bytes, Json]:
+    """Read the name, the content and the metadata of a document that comes as JSON."""
+    given = read_shape(_object(body), NewDocument)
+    return given.name, _content(given), given.metadata or {}
+
+
 def _object(body: bytes) -> Json:
+    if holds_more_values(body, MAX_VALUES):
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, TOO_MANY)
     try:
         given = msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -254,8 +254,16 @@ class OverviewDoor(Operations):
         found = await self._find(who, run, query)
         if not query.action:
             raise invalid("say which host call: ?action=history.page")
-        told = await self.explanations.explain(found, query.action, query.resource)
-        return msgspec.convert(told, Explanation)
+        told, decisions = await self.explanations.explain(found, query.action, query.resource)
+        return seen(
+            Explanation,
+            told,
+            task_id=found.run_id,
+            agent_id=found.agent_id,
+            runner_id=found.runner_id,
+            reasons=[Reason(one.code, dict(one.params)) for one in told.reasons],
+            decisions=decisions,
+        )
 
     @operation("GET", "/api/v1/audit", {200: "The newest first."}, role="admin")
     async def audit(self, who: Principal, query: AuditAsked) -> DecisionList:

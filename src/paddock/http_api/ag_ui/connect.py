@@ -5,6 +5,7 @@ itself; of a thread at rest the stream is one run that says what was said and en
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
@@ -23,55 +24,48 @@ from paddock.rules.conversations.client_history import RESULT, call_id_of, given
 from paddock.rules.rows.rows import ERASED_WORDS, TERMINAL_STATUSES, RunRow, TranscriptRow, is_erased
 
 
+@dataclass(kw_only=True, eq=False)
 class ThreadSnapshot:
-    def __init__(
-        self,
-        *,
-        records: ConversationRecords,
-        controls: Controls,
-        streams: RunStreams,
-        history: ClientHistory,
-    ) -> None:
-        self._records = records
-        self._controls = controls
-        self._streams = streams
-        self._history = history
+    records: ConversationRecords
+    controls: Controls
+    streams: RunStreams
+    history: ClientHistory
 
     async def before_run(self, accepted: Accepted, peer: AgUiPeer) -> bytes:
         """Items up to the input of a run, as a snapshot frame."""
-        rows = await self._records.transcript(accepted.session_id, limit=MAX_ITEMS)
+        rows = await self.records.transcript(accepted.session_id, limit=MAX_ITEMS)
         return snapshot(before_run(rows, accepted.run_id), peer)
 
     async def stream(self, principal: Principal, thread_id: str, peer: AgUiPeer) -> ASGIApp:
         """A thread that is not there yet has nothing to tell, which is no error; a foreign one is not there."""
-        owner = await self._records.session(thread_id)
+        owner = await self.records.session(thread_id)
         if owner is None:
             return _at_rest(peer, b"", frame(finished(peer, {})))
-        if (owner.workspace_id, owner.user_id) != (principal.workspace_id, principal.user_id):
+        if not principal.owns(owner):
             raise no_such_thread()
         live = await self._live(principal, thread_id)
         if live is not None:
             return await self._join(principal, live, peer)
-        rows = await self._records.transcript(thread_id, limit=MAX_ITEMS)
-        _, end = await self._history.interrupts(thread_id)
+        rows = await self.records.transcript(thread_id, limit=MAX_ITEMS)
+        _, end = await self.history.interrupts(thread_id)
         told = snapshot(rows, peer)
         return _at_rest(
             peer, told, frame(finished(peer, {"interrupts": end.get("interrupts"), "approvals": end.get("approvals")}))
         )
 
     async def _live(self, principal: Principal, thread_id: str) -> RunRow | None:
-        looked = await self._controls.snapshot(principal, thread_id)
+        looked = await self.controls.snapshot(principal, thread_id)
         turn_id = next(iter(looked.context.inflight), None)
-        run = await self._records.run(turn_id) if turn_id is not None else None
+        run = await self.records.run(turn_id) if turn_id is not None else None
         return run if run is not None and run.status not in TERMINAL_STATUSES else None
 
     async def _join(self, principal: Principal, run: RunRow, peer: AgUiPeer) -> ASGIApp:
         accepted = accepted_before(run)
-        joined = self._streams.peer(principal, peer.dialect, run.session_id, accepted.client_run_id, peer.thread_id)
+        joined = self.streams.peer(principal, peer.dialect, run.session_id, accepted.client_run_id, peer.thread_id)
         told = await self.before_run(accepted, joined)
         start = Cursor(peer.dialect, run.first_seq, -1)
-        reader = RunReader(joined, start, self._streams.open_streams.stream(principal), after_start=told)
-        return await self._streams.open(principal, accepted, reader)
+        reader = RunReader(joined, start, self.streams.open_streams.stream(principal), after_start=told)
+        return await self.streams.open(principal, accepted, reader)
 
 
 def _at_rest(peer: AgUiPeer, told: bytes, end: bytes) -> ASGIApp:
@@ -149,6 +143,7 @@ def _tool_call(row: TranscriptRow, about: Json) -> Json:
     return {
         "id": call_id,
         "role": "assistant",
+        **({"content": ERASED_WORDS} if is_erased(row) else {}),
         "toolCalls": [{"id": call_id, "type": "function", "function": function}],
     }
 

@@ -7,12 +7,12 @@ Total: a runner's odd payload makes an odd event, never an invalid one and never
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
 
 from paddock.http_api.ag_ui.outputs import Event, Json, custom, mapping, output
+from paddock.http_api.edge.shapes import iso
 from paddock.rules.log.chain import StoredFact
 from paddock.rules.log.payloads import MESSAGE, is_message
 from paddock.rules.rows.rows import ERASED_WORDS
@@ -219,16 +219,12 @@ def _interrupt(raw: Mapping[str, object]) -> Json:
     """Convert a question for a person. Fields of the wrong type are left out."""
     told = {name: raw[key] for key, (name, kind) in _INTERRUPT.items() if isinstance(raw.get(key), kind)}
     if _is_time(raw.get("expires_at")):
-        told["expiresAt"] = _iso(cast("float", raw["expires_at"]))
+        told["expiresAt"] = iso(cast("float", raw["expires_at"]))
     return {"id": raw["id"], "reason": str(raw.get("reason") or "input"), **told}
 
 
 def _is_time(value: object) -> bool:
     return type(value) in (int, float) and 0 <= cast("float", value) < LAST_SECOND
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 _COUNTS = {

@@ -9,6 +9,7 @@ import msgspec
 
 from paddock.rules.log.chain import StoredFact
 from paddock.rules.log.payloads import text_of
+from paddock.rules.rows.rows import ERASED_WORDS
 
 _encode = msgspec.json.Encoder().encode
 Json = dict[str, Any]
@@ -61,7 +62,6 @@ def _text_message(fact: StoredFact, data: Json) -> list[Event]:
 
 
 def _shown(message_id: str, data: Json) -> list[Event]:
-    """Return an activity that says how the message can be drawn, if the agent said so."""
     document = mapping(data.get("ui_schema"))
     about = {"messageId": f"{message_id}:ui", "activityType": UI_SCHEMA, "content": document}
     return [{"type": "ACTIVITY_SNAPSHOT", **about}] if document else []
@@ -86,7 +86,7 @@ def _tool_called(fact: StoredFact, data: Json) -> list[Event]:
     start: Event = {"type": "TOOL_CALL_START", "toolCallId": call_id, "toolCallName": name}
     parameters = data.get("parameters")
     args: Event = {"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": _as_text(parameters)}
-    end: Event = {"type": "TOOL_CALL_END", "toolCallId": call_id}
+    end: Event = {"type": "TOOL_CALL_END", "toolCallId": call_id, **_erased(data)}
     return [start, end] if parameters is None else [start, args, end]
 
 
@@ -98,11 +98,18 @@ def _tool_answered(fact: StoredFact, data: Json) -> Event:
         "toolCallId": call_id,
         "content": _answer(data),
         "role": "tool",
+        **_erased(data),
     }
+
+
+def _erased(data: Json) -> Json:
+    return {"metadata": {"erased": True}} if data.get("erased") is True else {}
 
 
 def _answer(data: Json) -> str:
     """Return a result as text. AG-UI has no field for a tool's error, so one becomes `{"error": ...}`."""
+    if data.get("erased") is True:
+        return ERASED_WORDS
     if data.get("error") is not None:
         return _as_text({"error": data["error"]})
     return _as_text(data.get("result") if data.get("result") is not None else data.get("artifact"))

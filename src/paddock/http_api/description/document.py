@@ -137,7 +137,6 @@ def responses_of(operation: Operation) -> Sequence[Content]:
 
 
 def _types(operation: Operation) -> Iterator[Any]:
-    """Yield the types of an operation that need a schema."""
     if operation.query is not None:
         yield operation.query
     yield from (one.shape for one in contents_of(operation) if not isinstance(one.shape, dict | Pydantic))

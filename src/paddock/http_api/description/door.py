@@ -157,5 +157,4 @@ def _shown(example: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    """Escape characters that a page may not contain."""
     return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)

@@ -7,7 +7,6 @@ come straight from this machine, and only until the first key exists. Keys are c
 import hmac
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,13 +19,12 @@ from paddock.host.people.principals import DEV, KEYLESS_DEV, NO_OPERATORS, Opera
 from paddock.host.streams.open_streams import OpenStreams
 from paddock.http_api.edge.tokens import Tokens, looks_like_token
 from paddock.ports import ApiKeyRow, ApiKeys
-from paddock.rules.access.limits import TokenBucket
+from paddock.rules.access.limits import Buckets
 from paddock.rules.access.signatures import Credential
 from paddock.rules.conversations.attachments import PATH as ATTACHMENTS
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
 
-MAX_CALLERS = 10_000
 AT_ONCE = 2.0
 """Seconds' worth of calls that may come at once."""
 
@@ -37,31 +35,21 @@ class CallerLimits:
     def __init__(self, per_second: float, *, now: Callable[[], float]) -> None:
         self._per_second = per_second
         self._now = now
-        self._buckets: OrderedDict[bytes, TokenBucket] = OrderedDict()
+        self._buckets = Buckets()
 
     @property
     def remembered(self) -> int:
-        """How many callers are remembered."""
-        return len(self._buckets)
+        return len(self._buckets.known)
 
     def take(self, caller: bytes) -> None:
         """One call of this caller. Raises RATE_LIMITED with the time to wait."""
         if self._per_second <= 0:
             return
-        wait = self._bucket(caller).take(self._now())
+        now = self._now()
+        wait = self._buckets.of(caller, self._per_second, self._per_second * AT_ONCE, now).take(now)
         if wait > 0:
             text = f"this key may call {self._per_second:g} times a second on average; wait and try again"
             raise HostError(ErrorCode.RATE_LIMITED, text, retryable=True, details={"retry_after": round(wait, 3)})
-
-    def _bucket(self, caller: bytes) -> TokenBucket:
-        found = self._buckets.get(caller)
-        if found is None:
-            found = TokenBucket.full(self._per_second, self._per_second * AT_ONCE, self._now())
-            self._buckets[caller] = found
-            if len(self._buckets) > MAX_CALLERS:
-                self._buckets.popitem(last=False)
-        self._buckets.move_to_end(caller)
-        return found
 
 
 REMEMBER_SECONDS = 5.0

@@ -55,7 +55,6 @@ def problem(
 
 
 def problem_of(status: int, code: str, detail: str) -> dict[str, Any]:
-    """Body of a refusal."""
     return {
         "type": f"urn:paddock:problem:{code}",
         "title": HTTPStatus(status).phrase,
@@ -96,7 +95,6 @@ _NOT_ROUTED = {404: ErrorCode.NOT_FOUND, 405: ErrorCode.INVALID_ARGUMENT}
 
 
 async def not_routed(request: Request, error: Exception) -> Response:
-    """No such path, or no such method on it."""
     if not isinstance(error, HTTPException):
         return unexpected()
     detail = f"{request.method} {request.scope['path']} is not part of this API"

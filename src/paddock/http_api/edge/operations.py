@@ -188,9 +188,8 @@ class Endpoint:
             log.warning("storage refused", action="http.storage_unavailable", path=scope["path"])
             answer = storage_refusal(scope["method"])
         except ClientDisconnect:
-            answer = problem(
-                400, ErrorCode.INVALID_ARGUMENT, "the request ended before its body did"
-            )  # nobody reads it
+            # nobody reads it
+            answer = problem(400, ErrorCode.INVALID_ARGUMENT, "the request ended before its body did")
         except Exception:
             log.exception("a handler failed", action="http.failed", path=scope["path"])
             answer = unexpected()
@@ -225,7 +224,6 @@ def _declared_in(door: type[Operations]) -> Iterator[Operation]:
 
 
 def _given(hint: Any) -> Any:
-    """Return the type of a parameter without its None."""
     kinds = get_args(hint)
     return kinds[0] if kinds[1:] == (NoneType,) else hint
 

@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from paddock.host.conversations.inbox import Accepted as AcceptedRun
 from paddock.http_api.edge.requests import read_body
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import invalid
 from paddock.rules.run.request_bodies import MAX_DEPTH, nested_too_deep, why_no_json
 
 Json = dict[str, Any]
@@ -101,7 +101,6 @@ def seen(shape: type[A], row: object, **named: Any) -> A:
 
 @cache
 def _filled(shape: type[Answer]) -> tuple[tuple[str, bool], ...]:
-    """Return the fields of an answer, and whether each is a moment."""
     return tuple((one.name, _is_moment(one.type)) for one in msgspec.structs.fields(shape))
 
 
@@ -146,10 +145,6 @@ WORDS: Mapping[type[inspect.Type], str] = {
 S = TypeVar("S", bound=msgspec.Struct)
 _AT = " - at `$"
 _MISSING = re.compile(r"Object missing required field `(.*?)`")
-
-
-def invalid(sentence: str) -> HostError:
-    return HostError(ErrorCode.INVALID_ARGUMENT, sentence)
 
 
 async def read_object(request: Request, known: Sequence[str]) -> Json:
@@ -250,7 +245,6 @@ def extra_of(kind: inspect.Type, name: str) -> Any:
 
 
 def _plain(kind: inspect.Type) -> Iterator[inspect.Type]:
-    """Yield the types that a value may have, without null."""
     if isinstance(kind, inspect.Metadata):
         yield from _plain(kind.type)
     elif isinstance(kind, inspect.UnionType):
@@ -275,7 +269,6 @@ def _sentence(shape: type[msgspec.Struct], error: str, given: Mapping[str, Any])
 
 
 def _innermost(shape: type[msgspec.Struct], names: Sequence[str]) -> inspect.Field | None:
-    """Return the last declared field on a path."""
     fields, found = fields_of(shape), None
     for name in names:
         field = next((one for one in fields if one.encode_name == name), None)

@@ -7,7 +7,7 @@ with what is public. Tokens without an end, or for another audience, are refused
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any, cast
@@ -48,26 +48,20 @@ class TokenRules:
     """The claim that makes administrators, by holding `admin`; without it nobody is one."""
 
 
+@dataclass(eq=False, repr=False)
 class Tokens:
-    def __init__(
-        self,
-        rules: TokenRules,
-        *,
-        secret: bytes | None = None,
-        keys: FindKeys | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._rules = rules
-        self._secret = secret
-        self._keys = keys
-        self._clock = clock
+    rules: TokenRules
+    _: KW_ONLY
+    secret: bytes | None = None
+    keys: FindKeys | None = None
+    clock: Callable[[], float] = time.time
 
     async def principal(self, token: bytes) -> tuple[Principal, float]:
         """Return the principal of a token and the seconds it is valid. Raises UNAUTHENTICATED with the reason."""
         if len(token) > MAX_TOKEN_BYTES:
             raise _refused("it is too long")
         claims = await self._verified(token.decode("latin-1"))
-        now = self._clock()
+        now = self.clock()
         ends = _check_times(claims, now)
         self._check_origin(claims)
         return self._owner(claims, Credential("token", ends_at=ends)), ends - now
@@ -89,16 +83,16 @@ class Tokens:
         from joserfc.jwk import KeySet, OctKey
 
         algorithm = header.get("alg")
-        if self._secret is not None and algorithm in BY_SECRET:
-            return OctKey.import_key(self._secret), BY_SECRET
-        if self._keys is not None and algorithm in BY_KEYS:
+        if self.secret is not None and algorithm in BY_SECRET:
+            return OctKey.import_key(self.secret), BY_SECRET
+        if self.keys is not None and algorithm in BY_KEYS:
             kid = header.get("kid")
-            found = await self._keys(kid if isinstance(kid, str) else None)
+            found = await self.keys(kid if isinstance(kid, str) else None)
             return KeySet.import_key_set(cast("Any", found)), BY_KEYS
         raise _refused("it is signed in a way this host does not take")
 
     def _check_origin(self, claims: Mapping[str, Any]) -> None:
-        rules = self._rules
+        rules = self.rules
         if rules.issuer is not None and claims.get("iss") != rules.issuer:
             raise _refused("another issuer made it")
         meant = claims.get("aud")
@@ -107,7 +101,7 @@ class Tokens:
             raise _refused("it is meant for another audience")
 
     def _owner(self, claims: Mapping[str, Any], credential: Credential) -> Principal:
-        rules = self._rules
+        rules = self.rules
         workspace = DEV.workspace_id if rules.workspace_claim is None else _name(claims, rules.workspace_claim)
         given = claims.get(rules.role_claim) if rules.role_claim is not None else None
         roles = cast("list[object]", given) if isinstance(given, list) else [given]
@@ -127,7 +121,6 @@ def _object(payload: bytes | None) -> Mapping[str, Any]:
 
 
 def _check_times(claims: Mapping[str, Any], now: float) -> float:
-    """Check that a token is valid now, and return when it ends."""
     ends, begins = claims.get("exp"), claims.get("nbf", 0)
     if not _is_time(ends) or not _is_time(begins):
         raise _refused("it does not say when it ends (exp)")

@@ -129,7 +129,6 @@ class McpDoor:
             await asyncio.shield(self._loading)
 
     def _server_of(self, run: LiveRun) -> "RunServer":
-        """Return the server of this run; the first request makes it."""
         server = self._servers.get(run.run_id)
         if server is None:
             server = self._servers[run.run_id] = library().RunServer(
@@ -155,12 +154,11 @@ class McpDoor:
 
     @property
     def servers(self) -> int:
-        """How many runs have a server."""
         return len(self._servers)
 
     def _load(self) -> None:
         if self._loading is None:
-            self._loading = self._spawn(_load_library())
+            self._loading = self._spawn(anyio.to_thread.run_sync(library))
 
     def _over(self, run_id: str) -> None:
         server = self._servers.pop(run_id, None)
@@ -171,10 +169,6 @@ class McpDoor:
 def library() -> Any:
     """Import the server of the MCP library, which takes long the first time."""
     return import_module("paddock.http_api.mcp.server")
-
-
-async def _load_library() -> None:
-    await anyio.to_thread.run_sync(library)
 
 
 async def _looked_at(scope: Scope, receive: Receive) -> Receive:

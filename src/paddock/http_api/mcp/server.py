@@ -85,7 +85,6 @@ class RunServer:
         self._ended.set()
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request of this run."""
         begun = False
 
         async def sending(message: Message) -> None:
@@ -242,7 +241,6 @@ async def _of_tool(answer: Mapping[str, Any], read: ReadFile) -> CallToolResult:
 
 
 def _parts(result: Any) -> list[Mapping[str, Any]]:
-    """Return the parts of a result; empty if it did not come in parts."""
     parts = cast("list[Any]", result) if isinstance(result, list) else []
     return [cast("Mapping[str, Any]", part) for part in parts] if all(isinstance(one, dict) for one in parts) else []
 

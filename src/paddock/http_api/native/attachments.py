@@ -198,8 +198,6 @@ class AttachmentsDoor(Operations):
         self.auth.streams.guard(request.scope, credential)
         return in_pieces(StreamingResponse(self.attachments.pieces(row), headers=headers, media_type=row.mime_type))
 
-    # --- within ------------------------------------------------------------------------------------------------------
-
     async def _still(self, written: str) -> Credential:
         """Return the credential an address was signed for. Raises UNAUTHORIZED if it is no longer valid."""
         credential = read_credential(written)

@@ -1,9 +1,10 @@
 """Platforms: what happened there comes in as signed events, what is said to them goes out as deliveries."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+import anyio
 from starlette.requests import Request
 
 from paddock.host.people.principals import Principal
@@ -21,9 +22,11 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.deliveries import DeliveryRow
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.run.input import MAX_BODY_BYTES
-from paddock.rules.run.request_bodies import InvalidInputError, decode_object
+from paddock.rules.run.request_bodies import InvalidInputError, decode_object, holds_more_values
 
 EVENTS = "/api/v1/events"
+MAX_VALUES = MAX_BODY_BYTES // 2
+"""More values cannot be in an event that has its size."""
 TOO_LARGE = f"an event has at most {MAX_BODY_BYTES} bytes besides its files"
 BODY_BYTES = 8 * 1024 * 1024
 LARGE_AT_ONCE, LARGE_EACH = 4, 3
@@ -61,26 +64,21 @@ class SignedEvent(EventQuery, kw_only=True):
     ]
 
 
+@dataclass(frozen=True, kw_only=True)
 class EventsDoor(Operations):
     group = "Platforms"
 
-    def __init__(
-        self,
-        *,
-        platforms: Platforms,
-        ingress: Ingress,
-        note: Callable[[AuditRow], None],
-        clock: Callable[[], float],
-        body_bytes: int = BODY_BYTES,
-    ) -> None:
-        self._platforms = platforms
-        self._ingress = ingress
-        self._note = note
-        self._clock = clock
-        self._body_bytes = body_bytes
-        self._large = Places(
+    platforms: Platforms
+    ingress: Ingress
+    note: Callable[[AuditRow], None]
+    clock: Callable[[], float]
+    body_bytes: int = BODY_BYTES
+    _large: Places = field(
+        default_factory=lambda: Places(
             LARGE_AT_ONCE, each=LARGE_EACH, alone=LARGE_AT_ONCE, waiting=WAITING, waiting_in_all=WAITING_IN_ALL
-        )
+        ),
+        init=False,
+    )
 
     @operation(
         "POST",
@@ -97,11 +95,13 @@ class EventsDoor(Operations):
 
         Signed by the Standard Webhooks convention with the platform's secret; keys do not count here."""
         platform = self._named(request, query)
-        body = await read_body(request, self._body_bytes, f"an event has at most {self._body_bytes} bytes")
+        body = await read_body(request, self.body_bytes, f"an event has at most {self.body_bytes} bytes")
         self._check_signature(platform, request, body)
         if len(body) <= MAX_BODY_BYTES:
             return await self._accepted(platform, request, body)
         async with self._large.taken(platform.principal.workspace_id):
+            if await anyio.to_thread.run_sync(holds_more_values, body, MAX_VALUES):
+                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, TOO_LARGE)
             return await self._accepted(platform, request, body)
 
     async def _accepted(self, platform: Platform, request: Request, body: bytes) -> EventAccepted:
@@ -111,14 +111,14 @@ class EventsDoor(Operations):
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
         if len(body) - inline_size(given) > MAX_BODY_BYTES:
             raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, TOO_LARGE)
-        accepted = await self._ingress.accept(platform, given, lambda url: local(request, url))
+        accepted = await self.ingress.accept(platform, given, lambda url: local(request, url))
         return EventAccepted(accepted.run_id, accepted.session_id, accepted.client_run_id)
 
     def _named(self, request: Request, query: EventQuery) -> Platform:
         """Find the platform before the body is read. Refuses unknown platforms and requests without a signature."""
-        platform = self._platforms.find(query.platform)
+        platform = self.platforms.find(query.platform)
         if platform is None or not all(_signing(request).values()):
-            self._note(self._refused(platform, UNSIGNED))
+            self.note(self._refused(platform, UNSIGNED))
             raise unknown_platform()
         return platform
 
@@ -126,10 +126,10 @@ class EventsDoor(Operations):
         """Refuse a wrong signature like an unknown platform. Only a signed request learns that it is too old."""
         headers = _signing(request)
         if not is_signed_webhook(platform.incoming, headers, body):
-            self._note(self._refused(platform, UNSIGNED))
+            self.note(self._refused(platform, UNSIGNED))
             raise unknown_platform()
-        if not is_fresh_webhook(headers, self._clock()):
-            self._note(self._refused(platform, "it is older or newer than the window allows"))
+        if not is_fresh_webhook(headers, self.clock()):
+            self.note(self._refused(platform, "it is older or newer than the window allows"))
             text = (
                 f"webhook-timestamp is more than {WEBHOOK_WINDOW_SECONDS:g} seconds off; sign the event when it is sent"
             )
@@ -138,7 +138,7 @@ class EventsDoor(Operations):
     def _refused(self, platform: Platform | None, reason: str) -> AuditRow:
         name = platform.name if platform is not None else ""
         return AuditRow(
-            time=self._clock(),
+            time=self.clock(),
             workspace_id=platform.principal.workspace_id if platform is not None else "",
             actor=f"platform:{name}",
             action="events.accept",

@@ -320,7 +320,6 @@ class RunsDoor(Operations):
         return Answered(run_seen(after), 200 if before.status in TERMINAL_STATUSES else 202)
 
     async def _stop(self, who: Principal, run: str, query: RunQuery) -> tuple[RunRow, RunRow]:
-        """Stop a run, and return it as it was before and after. Stopping twice changes nothing."""
         found = await self._find(who, run, query, self.runs.find_to_stop)
         return found, await self.inbox.cancel(found, who)
 

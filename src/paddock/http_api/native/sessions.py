@@ -370,7 +370,6 @@ def _new_run(who: Principal, thread_id: str, body: SessionMessage, given: Json) 
 
 
 def _words(payload: Mapping[str, Any]) -> str:
-    """Return the text of a choice made in a user interface, or the choice as JSON."""
     text = payload.get("text")
     return text if isinstance(text, str) and text else _encode(payload).decode()
 

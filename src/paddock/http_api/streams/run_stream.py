@@ -7,6 +7,7 @@ cancelled by a lost connection. Nothing is said here that is not in the log; kee
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
@@ -79,31 +80,22 @@ def parse_cursor(text: str) -> Cursor:
     return Cursor(found[1], int(found[2]), int(found[3]))
 
 
+@dataclass(kw_only=True, eq=False)
 class RunStreams:
     """Opens the streams of runs: from which frame on, in which dialect, under which names."""
 
-    def __init__(
-        self,
-        *,
-        tails: Tails,
-        runs: RunsView,
-        keeping: Deletion,
-        open_streams: OpenStreams,
-        keep_alive_seconds: float,
-        attachments: Attachments,
-    ) -> None:
-        self._attachments = attachments
-        self.open_streams = open_streams
-        self._keeping = keeping
-        self._tails = tails
-        self._runs = runs
-        self._keep_alive = keep_alive_seconds
+    tails: Tails
+    runs: RunsView
+    keeping: Deletion
+    open_streams: OpenStreams
+    keep_alive_seconds: float
+    attachments: Attachments
 
     def peer(
         self, principal: Principal, dialect: str, thread_id: str, run_id: str, name: str | None = None
     ) -> AgUiPeer:
         """A reader that calls the thread by a name or a spelling of its own shares frames with those who do so too."""
-        signed_url = partial(signed_for, self._attachments, principal)
+        signed_url = partial(signed_for, self.attachments, principal)
         key = dialect if name is None or name == thread_id else f"{dialect}:{name}"
         return AgUiPeer(dialect, name or thread_id, run_id, key, signed_url=signed_url)
 
@@ -113,7 +105,7 @@ class RunStreams:
         if start.dialect != dialect:
             text = f"this cursor belongs to a stream of dialect {start.dialect}, and the request asks for {dialect}"
             raise HostError(ErrorCode.INVALID_ARGUMENT, text)
-        await self._keeping.check_reached(thread_id, start.seq)
+        await self.keeping.check_reached(thread_id, start.seq)
         return start
 
     async def open(self, principal: Principal, accepted: Accepted, reader: RunReader) -> "RunStream":
@@ -121,22 +113,22 @@ class RunStreams:
         run_id = accepted.run_id
 
         async def is_over(last: int) -> bool:
-            run = await self._runs.find(principal, run_id)
+            run = await self.runs.find(principal, run_id)
             return run.status in TERMINAL_STATUSES and run.last_seq <= last
 
-        follower = self._tails.follow(accepted.session_id, run_id, reader.start.seq - 1)
+        follower = self.tails.follow(accepted.session_id, run_id, reader.start.seq - 1)
         try:  # refusals come from here, while the answer can still say so
             first = await follower.next(FIRST_WAIT)
         except BaseException:
             follower.close()
             reader.place.leave()
             raise
-        return RunStream(follower, first, reader, self._keep_alive, is_over)
+        return RunStream(follower, first, reader, self.keep_alive_seconds, is_over)
 
     async def go_on(self, principal: Principal, accepted: Accepted, reader: RunReader) -> ASGIApp:
         """The rest of a run that was accepted before, after its reader's last frame."""
-        run = await self._runs.find(principal, accepted.run_id)
-        await self._keeping.check_run(run)
+        run = await self.runs.find(principal, accepted.run_id)
+        await self.keeping.check_run(run)
         if reader.start.seq > run.last_seq and run.status in TERMINAL_STATUSES:
             reader.place.leave()
             return nothing_more
@@ -148,13 +140,13 @@ class RunStreams:
         """A run from where the reader stands, or from its start; in the dialect asked for, or that of the cursor."""
         start = parse_cursor(cursor) if cursor else None
         dialect = dialect or (start.dialect if start else DIALECTS[0])
-        await self._keeping.check_run(run)
+        await self.keeping.check_run(run)
         if start is None or start.seq < run.first_seq:
             start = Cursor(dialect, run.first_seq, -1)
         if start.seq > run.last_seq:
             if run.status in TERMINAL_STATUSES:
                 return nothing_more
-            await self._keeping.check_reached(run.session_id, start.seq)
+            await self.keeping.check_reached(run.session_id, start.seq)
         accepted = accepted_before(run)
         peer = self.peer(principal, dialect, run.session_id, accepted.client_run_id, thread_name)
         return await self.open(principal, accepted, RunReader(peer, start, self.open_streams.stream(principal)))
@@ -171,52 +163,48 @@ def signed_for(attachments: Attachments, principal: Principal, file_id: str) -> 
     )
 
 
+@dataclass(eq=False)
 class RunStream:
     """The ASGI answer that streams one run to one reader."""
 
-    def __init__(
-        self,
-        follower: Follower,
-        first: Sequence[Entry],
-        reader: RunReader,
-        keep_alive: float,
-        is_over: Callable[[int], Awaitable[bool]],
-    ) -> None:
-        """`first` are the events that exist already. `is_over` tells if the run has ended at or before a number."""
-        self._follower = follower
-        self._first = first
-        self._reader = reader
-        self._keep_alive = keep_alive
-        self._is_over = is_over
-        self._after_start = reader.after_start
-        self._last = reader.start.seq
-        self._ended = False
+    follower: Follower
+    first: Sequence[Entry]
+    """The events that exist already."""
+    reader: RunReader
+    keep_alive: float
+    is_over: Callable[[int], Awaitable[bool]]
+    """Tells if the run has ended at or before a number."""
+    _ended: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._after_start = self.reader.after_start
+        self._last = self.reader.start.seq
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             started = time.monotonic()
-            await self._tell(send, self._first)
+            await self._tell(send, self.first)
             while not self._ended and time.monotonic() - started < UNWATCHED:
-                await self._tell(send, await self._follower.next(UNWATCHED))
+                await self._tell(send, await self.follower.next(UNWATCHED))
             if not self._ended:
                 await self._watched(receive, send)
         except* (HostError, StorageUnavailableError) as errors:
             # Returning with the body unfinished tells the client that it was cut; its cursor brings it back.
-            reason, run_id = str(errors.exceptions[0]), self._reader.peer.run_id
+            reason, run_id = str(errors.exceptions[0]), self.reader.peer.run_id
             log.warning("stream cut", action="http.stream_cut", run_id=run_id, reason=reason)
         finally:
-            self._follower.close()
-            self._reader.place.leave()
+            self.follower.close()
+            self.reader.place.leave()
 
     async def _watched(self, receive: Receive, send: Send) -> None:
-        await while_read(self._reader.place, receive, send, self._stream_on)
-        if not self._ended and self._reader.when_gone is not None:
-            await self._reader.when_gone()
+        await while_read(self.reader.place, receive, send, self._stream_on)
+        if not self._ended and self.reader.when_gone is not None:
+            await self.reader.when_gone()
 
     async def _stream_on(self, send: Send) -> None:
         while not self._ended:
-            entries = await self._follower.next(self._keep_alive)
+            entries = await self.follower.next(self.keep_alive)
             if not entries and not await self._has_ended():
                 await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
                 continue
@@ -226,7 +214,7 @@ class RunStream:
     async def _has_ended(self) -> bool:
         """Tell if the run has ended. While the store is away the answer is no: the run may go on."""
         try:
-            return await self._is_over(self._last)
+            return await self.is_over(self._last)
         except StorageUnavailableError:
             return False
 
@@ -248,7 +236,7 @@ class RunStream:
             await send({"type": "http.response.body", "body": b"".join(pieces), "more_body": not self._ended})
 
     def _frames(self, entry: Entry) -> list[bytes]:
-        peer, start = self._reader.peer, self._reader.start
+        peer, start = self.reader.peer, self.reader.start
         said = entry.frames.get(peer.key)
         if said is None:
             said = frames(entry.fact, peer)

@@ -6,6 +6,7 @@ reader sees the same, live or later; a reader that goes away ends its own stream
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, cast
 
 import msgspec
@@ -52,48 +53,38 @@ class SessionEvent(msgspec.Struct):
     tx_id: str | UnsetType | None = UNSET
 
 
+@dataclass(eq=False)
 class SessionStream:
     """The ASGI answer that streams one conversation to one reader."""
 
-    def __init__(
-        self,
-        follower: Follower,
-        thread_id: str,
-        start: Cursor,
-        form: Format,
-        *,
-        place: OpenStream,
-        keep_alive: float,
-        is_gone: Callable[[], Awaitable[bool]],
-        signed_url: SignedUrl | None = None,
-    ) -> None:
-        self._signed_url = signed_url
-        self._follower = follower
-        self._place = place
-        self._thread_id = thread_id
-        self._start = start
-        self._form = form
-        self._keep_alive = keep_alive
-        self._is_gone = is_gone
+    follower: Follower
+    thread_id: str
+    start: Cursor
+    form: Format
+    _: KW_ONLY
+    place: OpenStream
+    keep_alive: float
+    is_gone: Callable[[], Awaitable[bool]]
+    signed_url: SignedUrl | None = None
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
-            await while_read(self._place, receive, send, self._stream)
+            await while_read(self.place, receive, send, self._stream)
         except* (HostError, StorageUnavailableError) as errors:
             # Returning with the body unfinished tells the client that it was cut; its cursor brings it back.
             reason = str(errors.exceptions[0])
-            log.warning("stream cut", action="http.stream_cut", session_id=self._thread_id, reason=reason)
+            log.warning("stream cut", action="http.stream_cut", session_id=self.thread_id, reason=reason)
         finally:
-            self._follower.close()
-            self._place.leave()
+            self.follower.close()
+            self.place.leave()
 
     async def _stream(self, send: Send) -> None:
         """Send events until the conversation is deleted, and then say so."""
         while True:
-            entries = await self._follower.next(self._keep_alive)
-            if not entries and (self._follower.gone or await self._was_deleted()):
+            entries = await self.follower.next(self.keep_alive)
+            if not entries and (self.follower.gone or await self._was_deleted()):
                 await send({"type": "http.response.body", "body": self._deleted(), "more_body": False})
                 return
             said = b"".join(piece for entry in entries for piece in self._frames(entry))
@@ -103,28 +94,28 @@ class SessionStream:
     async def _was_deleted(self) -> bool:
         """Ask the store whether the conversation was deleted: the message of another host may have been lost."""
         try:
-            return await self._is_gone()
+            return await self.is_gone()
         except StorageUnavailableError:
             return False
 
     def _deleted(self) -> bytes:
         """Make the last event. It has no `id:`, because there is nothing to go on from."""
-        if self._form == "ag-ui":
+        if self.form == "ag-ui":
             told = custom(_name("EVENT:SESSION_DELETED"), {"sender": SYSTEM_SENDER, "payload": DELETED})
         else:
-            about = (self._thread_id, "EVENT", "SESSION_DELETED", SYSTEM_SENDER, "FRONTEND")
+            about = (self.thread_id, "EVENT", "SESSION_DELETED", SYSTEM_SENDER, "FRONTEND")
             told = SessionEvent(*about, payload=DELETED, metadata={}, time=time.time())
         return b"data: %b\n\n" % _encode(told)
 
     def _frames(self, entry: Entry) -> list[bytes]:
-        key = f"session:{self._form}:{self._thread_id}"
+        key = f"session:{self.form}:{self.thread_id}"
         said = entry.frames.get(key)
         if said is None:
-            make = as_ag_ui if self._form == "ag-ui" else as_message
-            said = make(entry.fact, self._thread_id, self._signed_url)
+            make = as_ag_ui if self.form == "ag-ui" else as_message
+            said = make(entry.fact, self.thread_id, self.signed_url)
             if not is_personal(entry.fact):
                 entry.frames[key] = said
-        return said[self._start.k + 1 :] if entry.fact.seq == self._start.seq else said
+        return said[self.start.k + 1 :] if entry.fact.seq == self.start.seq else said
 
 
 def as_message(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = None) -> list[bytes]:
@@ -156,7 +147,6 @@ def as_message(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = 
 
 
 def _said(payload: Json, signed_url: SignedUrl | None) -> Json:
-    """Return a person's message with the addresses of its files; empty for an input that is no message."""
     message = what_was_said(payload)
     if not message:
         return {}
@@ -199,7 +189,6 @@ def as_ag_ui(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = No
 
 
 def _course(fact: StoredFact) -> Json:
-    """Return the earlier input that this one replaces, if any."""
     if not fact.kind.startswith("USER_INPUT") or fact.target != "SYSTEM":
         return {}
     replaces = mapping(mapping(fact.read_payload()).get("run")).get("replaces")

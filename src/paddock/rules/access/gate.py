@@ -11,23 +11,8 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from paddock.rules.access.limits import (
-    MAX_ACTION_BYTES,
-    MAX_ARTIFACT_INLINE_BYTES,
-    MAX_BLOB_BYTES,
-    MAX_MODEL_CALL_BYTES,
-    MAX_PAGE,
-    MAX_QUERY_CHARS,
-    MAX_RANGE_BYTES,
-    MAX_RERANK_DOCUMENTS,
-    MAX_SMALL_CALL_BYTES,
-    MAX_STATE_KEY_CHARS,
-    MAX_STATE_VALUE_BYTES,
-    MAX_STORAGE_KEY_CHARS,
-    MAX_STORAGE_VALUE_BYTES,
-    MAX_TOOL_CALL_BYTES,
-)
-from paddock.rules.access.permissions import OPENS, PLATFORM_ACTIONS, STEERING_ACTIONS, Grant
+from paddock.rules.access import limits
+from paddock.rules.access.permissions import OPENS, PLATFORM_ACTIONS, STEERING_ACTIONS, USES, Grant
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import Value
 
@@ -37,11 +22,6 @@ WHY: Mapping[str, str] = {
     "plugin_file": "its manifest asks for {permission}, the plugin file does not allow it",
     "agent": "its manifest and the plugin file have {permission}, the agent does not allow it",
     "host": "it asks for {permission}, which this host does not offer",
-}
-CONTEXT: Mapping[str, str] = {
-    "history.page": "supports_history_pull",
-    "history.search": "supports_history_search",
-    **dict.fromkeys(OPENS["artifacts", "metadata"] | OPENS["artifacts", "read"], "supports_artifact_pull"),
 }
 
 
@@ -58,7 +38,7 @@ def permission_for(method: str) -> str:
 def why_not(grant: Grant, method: str) -> str:
     permission, layer = permission_for(method), grant.refused.get(method)
     why = WHY.get(layer, NOT_ASKED) if layer else NOT_ASKED
-    told = why.format(permission=permission, context=f"context.{CONTEXT.get(method, '')}")
+    told = why.format(permission=permission, context=f"context.{USES.get(method, '')}")
     return f"this run was not granted {method}: {told}. Manifest, plugin file and agent must all allow it"
 
 
@@ -70,8 +50,6 @@ NO_BOUND: Final = 1 << 62
 
 
 class Cap(Value, frozen=True):
-    """The most one field may hold."""
-
     field: str
     most: int
     measure: Measure
@@ -80,8 +58,6 @@ class Cap(Value, frozen=True):
 
 
 class CallCheck(Value, frozen=True):
-    """The fields of one host call that the gate checks."""
-
     resource: str = ""
     """The field that names what is touched: on the audit row, and in the grant when `kind` is set."""
     kind: ResourceKind | None = None
@@ -96,26 +72,26 @@ class CallCheck(Value, frozen=True):
     subthread: str = ""
     """The field that may name another of the platform's threads in it."""
     caps: tuple[Cap, ...] = ()
-    call_bytes: int = MAX_SMALL_CALL_BYTES
+    call_bytes: int = limits.MAX_SMALL_CALL_BYTES
     """How large the whole call may be."""
     at_most: str = ""
     """The field that asks for so many: brought into 1..`MAX_PAGE`, because a page that is shorter says so."""
 
 
-IN_PARTS = f"send it with storage.set in parts (offset, more), together up to {MAX_BLOB_BYTES} bytes"
-_KEY = Cap("key", MAX_STATE_KEY_CHARS, "characters")
-_BLOB_KEY = Cap("key", MAX_STORAGE_KEY_CHARS, "characters")
+IN_PARTS = f"send it with storage.set in parts (offset, more), together up to {limits.MAX_BLOB_BYTES} bytes"
+_KEY = Cap("key", limits.MAX_STATE_KEY_CHARS, "characters")
+_BLOB_KEY = Cap("key", limits.MAX_STORAGE_KEY_CHARS, "characters")
 
 
 def _model(operation: str, *caps: Cap) -> CallCheck:
-    return CallCheck("model_id", "models", operation, caps=caps, call_bytes=MAX_MODEL_CALL_BYTES)
+    return CallCheck("model_id", "models", operation, caps=caps, call_bytes=limits.MAX_MODEL_CALL_BYTES)
 
 
-def _state(*caps: Cap, call_bytes: int = MAX_SMALL_CALL_BYTES) -> CallCheck:
+def _state(*caps: Cap, call_bytes: int = limits.MAX_SMALL_CALL_BYTES) -> CallCheck:
     return CallCheck("key", scope="scope", within="state_scopes", caps=(_KEY, *caps), call_bytes=call_bytes)
 
 
-def _storage(*caps: Cap, resource: str = "key", call_bytes: int = MAX_SMALL_CALL_BYTES) -> CallCheck:
+def _storage(*caps: Cap, resource: str = "key", call_bytes: int = limits.MAX_SMALL_CALL_BYTES) -> CallCheck:
     return CallCheck(resource, scope="area", within="storage_areas", caps=caps, call_bytes=call_bytes)
 
 
@@ -123,14 +99,14 @@ LOOKED_AT: Final[Mapping[str, CallCheck]] = MappingProxyType(
     {
         "models.invoke": _model("invoke"),
         "models.stream": _model("stream"),
-        "models.rerank": _model("rerank", Cap("documents", MAX_RERANK_DOCUMENTS, "documents")),
+        "models.rerank": _model("rerank", Cap("documents", limits.MAX_RERANK_DOCUMENTS, "documents")),
         "tools.get_detail": CallCheck("tool_name", "tools", "detail"),
-        "tools.call": CallCheck("tool_name", "tools", "call", call_bytes=MAX_TOOL_CALL_BYTES),
+        "tools.call": CallCheck("tool_name", "tools", "call", call_bytes=limits.MAX_TOOL_CALL_BYTES),
         "knowledge.retrieve": CallCheck(
             "kb_id",
             "knowledge_bases",
             "retrieve",
-            caps=(Cap("query_text", MAX_QUERY_CHARS, "characters"),),
+            caps=(Cap("query_text", limits.MAX_QUERY_CHARS, "characters"),),
             at_most="top_k",
         ),
         "history.page": CallCheck(
@@ -140,31 +116,34 @@ LOOKED_AT: Final[Mapping[str, CallCheck]] = MappingProxyType(
             "filters.conversation_id",
             conversation="filters.conversation_id",
             subthread="filters.thread_id",
-            caps=(Cap("query", MAX_QUERY_CHARS, "characters"),),
+            caps=(Cap("query", limits.MAX_QUERY_CHARS, "characters"),),
             at_most="top_k",
         ),
         "events.get": CallCheck("event_id"),
         "events.page": CallCheck(at_most="limit"),
         "artifacts.metadata": CallCheck("artifact_id"),
-        "artifacts.read_range": CallCheck("artifact_id", caps=(Cap("length", MAX_RANGE_BYTES, "bytes at once"),)),
+        "artifacts.read_range": CallCheck(
+            "artifact_id", caps=(Cap("length", limits.MAX_RANGE_BYTES, "bytes at once"),)
+        ),
         "artifacts.open_stream": CallCheck("artifact_id"),
         "artifacts.create": CallCheck(
-            "name", caps=(Cap("content_base64", MAX_ARTIFACT_INLINE_BYTES, "bytes"),), call_bytes=NO_BOUND
+            "name", caps=(Cap("content_base64", limits.MAX_ARTIFACT_INLINE_BYTES, "bytes"),), call_bytes=NO_BOUND
         ),
         "state.get": _state(),
         "state.set": _state(
-            Cap("value", MAX_STATE_VALUE_BYTES, "bytes of JSON", "storage.set takes larger values"), call_bytes=NO_BOUND
+            Cap("value", limits.MAX_STATE_VALUE_BYTES, "bytes of JSON", "storage.set takes larger values"),
+            call_bytes=NO_BOUND,
         ),
         "state.delete": _state(),
         "storage.get": _storage(_BLOB_KEY),
         "storage.set": _storage(
-            _BLOB_KEY, Cap("value_base64", MAX_STORAGE_VALUE_BYTES, "bytes", IN_PARTS), call_bytes=NO_BOUND
+            _BLOB_KEY, Cap("value_base64", limits.MAX_STORAGE_VALUE_BYTES, "bytes", IN_PARTS), call_bytes=NO_BOUND
         ),
         "storage.delete": _storage(_BLOB_KEY),
-        "storage.list": _storage(Cap("prefix", MAX_STORAGE_KEY_CHARS, "characters"), resource="prefix"),
+        "storage.list": _storage(Cap("prefix", limits.MAX_STORAGE_KEY_CHARS, "characters"), resource="prefix"),
         "steering.pull": CallCheck(at_most="limit"),
         "platform.request_action": CallCheck(
-            "action", scope="action", within="platform_actions", call_bytes=MAX_ACTION_BYTES
+            "action", scope="action", within="platform_actions", call_bytes=limits.MAX_ACTION_BYTES
         ),
     }
 )
@@ -297,10 +276,9 @@ def _amount(measure: Measure, value: Any) -> int:
 
 
 def within_a_page(looked: CallCheck, asked: Any) -> Any:
-    """Limit the number of items a call asks for to between one and a page."""
     if not looked.at_most:
         return asked
     wanted = _field(asked, looked.at_most)
-    if wanted is None or wanted == (given := max(1, min(wanted, MAX_PAGE))):
+    if wanted is None or wanted == (given := max(1, min(wanted, limits.MAX_PAGE))):
         return asked
     return asked.model_copy(update={looked.at_most: given})

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from paddock.rules.agents.config import ALIASES, ALWAYS, Form, leaves
+from paddock.rules.values import refusing
 from paddock_sdk.outbound import is_public
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, DynamicFormItemSchema
@@ -29,76 +30,20 @@ _PORTS = {"http": 80, "https": 443}
 _LOOKS_LIKE_AN_ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]*://", re.IGNORECASE | re.ASCII)
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", re.ASCII)
-ADDRESS_WORDS = frozenset(
-    [
-        "address",
-        "addresses",
-        "addr",
-        "base",
-        "baseurl",
-        "endpoint",
-        "endpoints",
-        "host",
-        "hostname",
-        "hosts",
-        "ip",
-        "origin",
-        "proxy",
-        "proxies",
-        "server",
-        "servers",
-        "site",
-        "socket",
-        "uri",
-        "uris",
-        "url",
-        "urls",
-        "webhook",
-        "webhooks",
-    ]
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORDS.findall(name))
+
+
+ADDRESS_WORDS = _words(
+    "address addresses addr base baseurl endpoint endpoints host hostname hosts ip origin proxy proxies server servers "
+    "site socket uri uris url urls webhook webhooks"
 )
-PROGRAM_WORDS = frozenset(
-    [
-        "arg",
-        "args",
-        "argument",
-        "arguments",
-        "argv",
-        "bin",
-        "binary",
-        "cmd",
-        "command",
-        "commands",
-        "cwd",
-        "dir",
-        "directories",
-        "directory",
-        "dirs",
-        "env",
-        "environment",
-        "exe",
-        "exec",
-        "executable",
-        "file",
-        "filename",
-        "files",
-        "folder",
-        "folders",
-        "home",
-        "interpreter",
-        "mount",
-        "mounts",
-        "path",
-        "paths",
-        "program",
-        "programs",
-        "root",
-        "script",
-        "scripts",
-        "shell",
-        "volume",
-        "volumes",
-    ]
+PROGRAM_WORDS = _words(
+    "arg args argument arguments argv bin binary cmd command commands cwd dir directories directory dirs env "
+    "environment exe exec executable file filename files folder folders home interpreter mount mounts path paths "
+    "program programs root script scripts shell volume volumes"
 )
 HARMLESS_TYPES = frozenset(
     [
@@ -115,10 +60,7 @@ HARMLESS_TYPES = frozenset(
 """Kinds of fields whose values cannot name anything outside the host."""
 
 
-def _is_pattern(value: str) -> str:
-    if _PATTERN.fullmatch(value) is None:
-        raise ValueError("must be an origin such as https://api.example.com or https://*.example.com")
-    return value
+_is_pattern = refusing("must be an origin such as https://api.example.com or https://*.example.com", _PATTERN.fullmatch)
 
 
 def _is_runner(value: str) -> str:
@@ -140,9 +82,6 @@ class ApiAgents(BaseModel):
 
 
 NOTHING_OPENED = ApiAgents()
-
-
-# --- which settings -------------------------------------------------------------------------------------------------
 
 
 def is_host_only(field: DynamicFormItemSchema) -> bool:
@@ -193,13 +132,6 @@ def _sounds_so(name: str) -> bool:
     return bool(_words(name) & (ADDRESS_WORDS | PROGRAM_WORDS))
 
 
-def _words(name: str) -> set[str]:
-    return {word.lower() for word in _WORDS.findall(name)}
-
-
-# --- what is refused --------------------------------------------------------------------------------------------------
-
-
 def refused_over_api(
     manifest: AgentRunnerManifest, config: Mapping[str, Any], mcp: Sequence[Mapping[str, Any]], opened: ApiAgents
 ) -> list[str]:
@@ -227,7 +159,6 @@ def _refused(place: str, value: object, opened: ApiAgents, address: bool) -> str
 
 
 def _is_address(name: str, field: DynamicFormItemSchema | None) -> bool:
-    """Return true if a host-only setting names an address rather than a program or path."""
     words = _words(name)
     if words & PROGRAM_WORDS:
         return False

@@ -1,7 +1,8 @@
-"""Sizes, rates and fair shares: caps of host calls, a token bucket, who may start a run, whose turn is next. Pure."""
+"""Sizes, rates and fair shares: caps of host calls, token buckets, who may start a run, whose turn is next. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import ArtifactsCap, StorageCap, UploadsCap
@@ -79,17 +80,36 @@ class TokenBucket:
         return max(0.0, -self.tokens / self.per_second)
 
 
+MAX_BUCKETS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """A bucket for each key. Those unused for longest are forgotten; a new one is full."""
+
+    known: OrderedDict[Hashable, TokenBucket] = field(default_factory=OrderedDict[Hashable, TokenBucket])
+
+    def of(self, key: Hashable, per_second: float, burst: float, now: float) -> TokenBucket:
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = TokenBucket.full(per_second, burst, now)
+            if len(self.known) > MAX_BUCKETS:
+                self.known.popitem(last=False)
+        self.known.move_to_end(key)
+        return found
+
+
+_CAPPED: Mapping[type, tuple[str, str]] = {
+    ArtifactsCap: ("the artifacts of this workspace", "wait until some expire, or ask for a higher limit"),
+    UploadsCap: ("your uploads", "delete some, or wait until they expire"),
+    StorageCap: ("this storage area", "delete keys first"),
+}
+
+
 def check_cap(held: int, cap: ArtifactsCap | UploadsCap | StorageCap) -> None:
-    """Raise PAYLOAD_TOO_LARGE when more is held than the cap allows."""
-    if held <= cap.max_bytes:
-        return
-    if isinstance(cap, ArtifactsCap):
-        what, cure = "the artifacts of this workspace", "wait until some expire, or ask for a higher limit"
-    elif isinstance(cap, UploadsCap):
-        what, cure = "your uploads", "delete some, or wait until they expire"
-    else:
-        what, cure = "this storage area", "delete keys first"
-    raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"{what} would hold more than {cap.max_bytes} bytes; {cure}")
+    if held > cap.max_bytes:
+        what, cure = _CAPPED[type(cap)]
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"{what} would hold more than {cap.max_bytes} bytes; {cure}")
 
 
 KEPT_FREE = 0.1

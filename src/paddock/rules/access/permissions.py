@@ -55,6 +55,12 @@ FILLS: Mapping[tuple[str, str], str] = {
     ("files", "knowledge"): "resources.files",
 }
 """Permissions that open no call of their own but put something into the run's resources."""
+USES: Mapping[str, str] = {
+    **dict.fromkeys(OPENS["history", "page"], "supports_history_pull"),
+    **dict.fromkeys(OPENS["history", "search"], "supports_history_search"),
+    **dict.fromkeys(OPENS["artifacts", "metadata"] | OPENS["artifacts", "read"], "supports_artifact_pull"),
+}
+"""Calls that a runner may say it does not use, and where its manifest's context says so."""
 GIVES: Mapping[tuple[str, str], str] = {("mcp", "use"): "mcp", ("working_directory", "use"): "working_directory"}
 """Permissions that give the run something around itself: the member of its grant that says so."""
 
@@ -136,23 +142,7 @@ class Allowance(Value, frozen=True):
     working_directory: bool = False
 
     def for_run(self, scope: RunScope, *, deadline_at: float) -> "Grant":
-        return Grant(
-            self.runner_id,
-            self.actions,
-            self.state_scopes,
-            self.storage_areas,
-            self.models,
-            self.tools,
-            self.knowledge_bases,
-            self.files,
-            self.history_scope,
-            self.platform_actions,
-            self.refused,
-            self.mcp,
-            self.working_directory,
-            scope=scope,
-            deadline_at=deadline_at,
-        )
+        return Grant(*msgspec.structs.astuple(self), scope=scope, deadline_at=deadline_at)
 
     def summary(self) -> dict[str, Any]:
         """Return what is granted as it is stored with each run, for later explanations."""
@@ -224,7 +214,6 @@ def allowance(
 
 
 def _closed(manifest: AgentRunnerManifest, policy: BindingPolicy) -> frozenset[str]:
-    """Calls that the owner closes, or that the runner says it does not use."""
     closed: set[str] = set()
     if not policy.history:
         closed |= OPENS["history", "page"] | OPENS["history", "search"]
@@ -237,20 +226,10 @@ def _closed(manifest: AgentRunnerManifest, policy: BindingPolicy) -> frozenset[s
 
 
 def _unused(manifest: AgentRunnerManifest) -> frozenset[str]:
-    """Calls that the runner says it does not use."""
-    uses = manifest.context
-    unused: set[str] = set()
-    if not uses.supports_history_pull:
-        unused |= OPENS["history", "page"]
-    if not uses.supports_history_search:
-        unused |= OPENS["history", "search"]
-    if not uses.supports_artifact_pull:
-        unused |= OPENS["artifacts", "metadata"] | OPENS["artifacts", "read"]
-    return frozenset(unused)
+    return frozenset(call for call, use in USES.items() if not getattr(manifest.context, use))
 
 
 def _can(kind: str, asked: list[Any], offered: frozenset[str]) -> frozenset[str]:
-    """The asked operations of one kind that this host does."""
     return frozenset(literal for literal in asked if OPENS[kind, literal] <= offered)
 
 

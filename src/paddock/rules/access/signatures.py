@@ -65,9 +65,6 @@ def why_over(given: Credential, *, now: float, live_keys: Collection[str], keyle
             return None
 
 
-# --- signed parts ----------------------------------------------------------------------------------------------------
-
-
 _canonical = msgspec.json.Encoder().encode
 
 
@@ -95,9 +92,6 @@ def _signature(secret: bytes, parts: Sequence[str | int]) -> str:
     return hmac.new(secret, _canonical(parts), sha256).hexdigest()
 
 
-# --- webhooks --------------------------------------------------------------------------------------------------------
-
-
 WEBHOOK_WINDOW_SECONDS = 300.0
 """How far a message's time may be off: an older one is a replay, a newer one a wrong clock."""
 MAX_SIGNATURES = 8
@@ -119,7 +113,6 @@ def webhook_signature(key: bytes, message_id: str, timestamp: int, body: bytes) 
 
 
 def webhook_headers(key: bytes, message_id: str, now: float, body: bytes) -> Mapping[str, str]:
-    """Return the headers of a signed message."""
     stamp = int(now)
     return {
         "content-type": "application/json",

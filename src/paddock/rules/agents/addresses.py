@@ -15,7 +15,6 @@ def is_postgres(address: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return true if a host name or address is this machine."""
     if host.lower() == "localhost":
         return True
     try:
@@ -33,12 +32,10 @@ def is_private_way(address: str) -> bool:
 
 
 def openid_configuration_of(issuer: str) -> str:
-    """Return the address of an OpenID issuer's configuration."""
     return issuer.rstrip("/") + "/.well-known/openid-configuration"
 
 
 def without_secrets(text: str) -> str:
-    """Mask user names and passwords of all addresses in a text."""
     return _SECRET.sub(r"\1=***", _WORD.sub(_without_user, text))
 
 
@@ -79,5 +76,4 @@ TOKENS = "/api/v1/runners/attach-tokens"
 
 
 def attach_address(url: str) -> str:
-    """The address of the connection, at a host that is reached under `url`."""
     return f"ws{url.removeprefix('http')}{PATH}"

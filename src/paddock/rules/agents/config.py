@@ -44,7 +44,6 @@ def reference(value: object, *, in_password: bool = False) -> Reference | None:
 
 
 def references(config: object, passwords: frozenset[str]) -> Iterator[tuple[SettingPath, Reference]]:
-    """Every reference in the settings, with its place."""
     for place, value in leaves(config):
         found = reference(value, in_password=bool(place) and place[0] in passwords)
         if found is not None:
@@ -75,7 +74,6 @@ def secret_places(defined: Mapping[str, Any]) -> Iterator[tuple[SettingPath, str
 
 
 def with_values(value: object, found: Mapping[SettingPath, str], place: SettingPath = ()) -> Any:
-    """A copy with the values at some places replaced."""
     if place in found:
         return found[place]
     if isinstance(value, Mapping):
@@ -110,7 +108,6 @@ def masked(config: Mapping[str, Any], form: Form | None) -> dict[str, Any]:
 
 
 def masked_servers(servers: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """MCP servers as anybody but the runner may see them."""
     return [
         {**server, **({"headers": dict.fromkeys(server["headers"], MASK)} if server.get("headers") else {})}
         for server in servers

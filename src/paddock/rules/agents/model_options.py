@@ -1,4 +1,4 @@
-"""Options of a model call that a runner may set. Pure; a wire asks before it speaks.
+"""Options of a model call that a runner may set. Pure; every question is judged before its wire sees it.
 
 A question is asked with the operator's key. An option that a provider knows and this page does not may reach the
 provider's files, tools and other models, or cost what nobody counts: it is refused by its name.
@@ -14,28 +14,23 @@ Judge = Callable[[Any], bool]
 LENGTHS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _is_words(value: Any) -> bool:
-    return _is_plain(value) or (isinstance(value, list) and all(map(_is_plain, cast("list[Any]", value))))
+def is_words(value: Any) -> bool:
+    return is_plain(value) or (isinstance(value, list) and all(map(is_plain, cast("list[Any]", value))))
 
 
-def _is_length(value: Any) -> bool:
+def is_length(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _is_bias(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_plain, cast("dict[str, Any]", value).values()))
+    return isinstance(value, dict) and all(map(is_plain, cast("dict[str, Any]", value).values()))
 
 
-def _is_thoughts(value: Any) -> bool:
-    """Asked for to be sent back: nothing is stored with the provider."""
-    return value == ["reasoning.encrypted_content"]
-
-
-def _has(*fields: str, **judged: Judge) -> Judge:
+def has(*fields: str, **judged: Judge) -> Judge:
     """An object of these fields; those with a judge are judged, the others hold what they like."""
 
     def judge(value: Any) -> bool:
@@ -51,11 +46,11 @@ def _either(*judges: Judge) -> Judge:
     return lambda value: any(judge(value) for judge in judges)
 
 
-def _plain(*fields: str) -> Judge:
-    return _has(**dict.fromkeys(fields, _is_plain))
+def plain(*fields: str) -> Judge:
+    return has(**dict.fromkeys(fields, is_plain))
 
 
-_FORMAT = _has("json_schema", "schema", type=_is_plain, name=_is_plain, strict=_is_plain, description=_is_plain)
+_FORMAT = has("json_schema", "schema", type=is_plain, name=is_plain, strict=is_plain, description=is_plain)
 
 CHAT: Mapping[str, Judge] = {
     **dict.fromkeys(
@@ -73,32 +68,32 @@ CHAT: Mapping[str, Judge] = {
             "verbosity",
             "enable_thinking",
         ),
-        _is_plain,
+        is_plain,
     ),
-    "stop": _is_words,
+    "stop": is_words,
     "logit_bias": _is_bias,
-    "max_tokens": _is_length,
-    "max_completion_tokens": _is_length,
+    "max_tokens": is_length,
+    "max_completion_tokens": is_length,
     "response_format": _FORMAT,
-    "tool_choice": _either(_is_plain, _has(type=lambda value: value == "function", function=_plain("name"))),
-    "thinking": _plain("type", "budget_tokens"),
-    "chat_template_kwargs": _plain("enable_thinking", "thinking"),
+    "tool_choice": _either(is_plain, has(type=lambda value: value == "function", function=plain("name"))),
+    "thinking": plain("type", "budget_tokens"),
+    "chat_template_kwargs": plain("enable_thinking", "thinking"),
 }
 RESPONSES: Mapping[str, Judge] = {
-    **dict.fromkeys(("temperature", "top_p", "parallel_tool_calls", "truncation"), _is_plain),
-    "max_output_tokens": _is_length,
-    "reasoning": _plain("effort", "summary"),
-    "text": _has(format=_FORMAT, verbosity=_is_plain),
-    "tool_choice": _either(_is_plain, _has(type=lambda value: value == "function", name=_is_plain)),
-    "include": _is_thoughts,
+    **dict.fromkeys(("temperature", "top_p", "parallel_tool_calls", "truncation"), is_plain),
+    "max_output_tokens": is_length,
+    "reasoning": plain("effort", "summary"),
+    "text": has(format=_FORMAT, verbosity=is_plain),
+    "tool_choice": _either(is_plain, has(type=lambda value: value == "function", name=is_plain)),
+    "include": lambda value: value == ["reasoning.encrypted_content"],  # to be sent back: nothing is stored there
 }
 ANTHROPIC: Mapping[str, Judge] = {
-    **dict.fromkeys(("temperature", "top_p", "top_k"), _is_plain),
-    "stop_sequences": _is_words,
-    "max_tokens": _is_length,
-    "thinking": _plain("type", "budget_tokens", "display"),
-    "tool_choice": _plain("type", "name", "disable_parallel_tool_use"),
-    "output_config": _has(effort=_is_plain, format=_FORMAT),
+    **dict.fromkeys(("temperature", "top_p", "top_k"), is_plain),
+    "stop_sequences": is_words,
+    "max_tokens": is_length,
+    "thinking": plain("type", "budget_tokens", "display"),
+    "tool_choice": plain("type", "name", "disable_parallel_tool_use"),
+    "output_config": has(effort=is_plain, format=_FORMAT),
 }
 
 
@@ -107,16 +102,16 @@ def taken(options: Mapping[str, Any], known: Mapping[str, Judge], spec: ModelSpe
     refused = sorted(name for name, value in options.items() if not _may(name, value, known, spec))
     if refused:
         raise HostError(ErrorCode.INVALID_ARGUMENT, _refusal(refused[0], known, spec))
-    return {name: _cut(name, value, spec) for name, value in options.items()}
+    return {name: _cut(name, value, known, spec) for name, value in options.items()}
 
 
 def _may(name: str, value: Any, known: Mapping[str, Judge], spec: ModelSpec) -> bool:
     return name in spec.allow_args or (name in known and known[name](value))
 
 
-def _cut(name: str, value: Any, spec: ModelSpec) -> Any:
-    bounded = name in LENGTHS and spec.max_output_tokens is not None and _is_length(value)
-    return min(value, spec.max_output_tokens) if bounded else value
+def _cut(name: str, value: Any, known: Mapping[str, Judge], spec: ModelSpec) -> Any:
+    is_bound = name in LENGTHS or known.get(name) is is_length
+    return min(value, spec.max_output_tokens) if is_bound and spec.max_output_tokens and is_length(value) else value
 
 
 def _refusal(name: str, known: Mapping[str, Judge], spec: ModelSpec) -> str:

@@ -22,27 +22,48 @@ ALL: Choice = "all"
 READ_ONLY: Choice = "read_only"
 
 
-class OfferedModel(Value, frozen=True):
+class Prices(Value, frozen=True):
+    """Prices of a million tokens, in the operator's currency."""
+
+    prompt: float
+    completion: float
+
+
+FREE = Prices(0.0, 0.0)
+
+
+class ModelInfo(Value, frozen=True):
     model_id: str
     model_type: str = "llm"
+    """llm, embedding or rerank"""
     provider: str = ""
     operations: frozenset[str] = frozenset({"invoke", "stream"})
+    """Of invoke, stream, rerank."""
     context_window: int | None = None
+    description: str = ""
+    prices: Prices | None = None
     images: bool | None = None
+    """Whether it can look at pictures, where somebody said so."""
 
 
-class OfferedTool(Value, frozen=True):
+class ToolInfo(Value, frozen=True):
+    """One tool that can be granted. `parameters` is a JSON schema."""
+
     name: str
     tool_type: str
+    """function, mcp or builtin"""
     description: str
     parameters: Mapping[str, Any]
+    source: str = ""
+    """Where it comes from: a module, an MCP server's name."""
     read_only: bool = False
 
 
-class OfferedBase(Value, frozen=True):
+class KnowledgeBaseInfo(Value, frozen=True):
     kb_id: str
     name: str
-    kb_type: str = ""
+    kb_type: str = "lexical"
+    description: str = ""
 
 
 class OfferedFile(Value, frozen=True):
@@ -57,9 +78,9 @@ class OfferedFile(Value, frozen=True):
 class Offered(Value, frozen=True):
     """Resources of a workspace. The identical object until something changes, so that results can be cached."""
 
-    models: tuple[OfferedModel, ...] = ()
-    tools: tuple[OfferedTool, ...] = ()
-    bases: tuple[OfferedBase, ...] = ()
+    models: tuple[ModelInfo, ...] = ()
+    tools: tuple[ToolInfo, ...] = ()
+    bases: tuple[KnowledgeBaseInfo, ...] = ()
     files: tuple[OfferedFile, ...] = ()
     """Of the knowledge bases."""
 
@@ -101,7 +122,6 @@ def place_of_model(name: str, price: float | None, default: str) -> tuple[bool, 
 
 
 def operations_on(name: str, choice: Choice, asked: frozenset[str], *, read_only: bool = False) -> frozenset[str]:
-    """Return the asked operations that an owner allows on one resource."""
     if isinstance(choice, str):
         return asked if choice == "all" or read_only else frozenset()
     allowed: set[str] = set()
@@ -132,9 +152,6 @@ def _server_of(name: str) -> str:
     """A tool of an MCP server is called SERVER__TOOL, and is there once its server is."""
     server, mark, _ = name.partition("__")
     return f": the MCP server {server!r} is not up (yet; the log says why), or nobody named it" if mark else ""
-
-
-# --- as the runner sees it --------------------------------------------------------------------------------------------
 
 
 def model_resources(offered: Offered, granted: Operations) -> list[dict[str, Any]]:
@@ -218,9 +235,6 @@ def _frontend_tool(tool: Any) -> dict[str, Any] | None:
         "operations": [],
         "parameters": parameters if isinstance(parameters, dict) else {},
     }
-
-
-# --- which agent answers an event ------------------------------------------------------------------------------------
 
 
 Rules = Mapping[str, Sequence[str]]

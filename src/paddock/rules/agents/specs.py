@@ -1,33 +1,42 @@
 """Settings of models, MCP servers and chat platforms, and the resources of an agents file. Only checked here."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from paddock.rules.values import Value
+from paddock.rules.values import Value, refusing
 
-MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}")
-_REFERENCE = re.compile(r"(env|file):.+", re.DOTALL)
-_URL = re.compile(r"https?://[^\s@]+")
-
-
-def _is_reference(value: str) -> str:
-    if not _REFERENCE.fullmatch(value):
-        raise ValueError("must be env:NAME or file:PATH; a key itself is never written here")
-    return value
-
-
-def _is_url(value: str) -> str:
-    if not _URL.fullmatch(value):
-        raise ValueError("must be an http or https address without a user or password in it")
-    return value
+_is_reference = refusing(
+    "must be env:NAME or file:PATH; a key itself is never written here",
+    re.compile(r"(env|file):.+", re.DOTALL).fullmatch,
+)
+_is_url = refusing(
+    "must be an http or https address without a user or password in it", re.compile(r"https?://[^\s@]+").fullmatch
+)
 
 
 def _is_base_url(value: str) -> str:
     return _is_url(value).rstrip("/")
+
+
+def _named(what: str, known: re.Pattern[str], use: str) -> Callable[[str], str | None]:
+    return lambda name: None if known.fullmatch(name) else f"{name!r} is no name for {what}; use {use}"
+
+
+model_name_problem = _named(
+    "a model", re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}"), "letters, digits and . _ : / @ -, at most 128"
+)
+server_name_problem = _named(
+    "an MCP server",
+    re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}"),
+    "a letter, then letters, digits, '_' and '-', at most 32",
+)
+platform_name_problem = _named(
+    "a platform", re.compile(r"[a-z][a-z0-9_-]{0,31}"), "a-z, then a-z, 0-9, '_' and '-', at most 32"
+)
 
 
 class ModelSpec(BaseModel):
@@ -78,16 +87,6 @@ class ModelSpec(BaseModel):
     description: str = Field(default="", max_length=500, description="What it is good for.")
 
 
-def model_name_problem(name: str) -> str | None:
-    """Return why this cannot be a model's name, or None."""
-    if MODEL_ID.fullmatch(name):
-        return None
-    return f"{name!r} is no name for a model; use letters, digits and . _ : / @ -, at most 128"
-
-
-SERVER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
-
-
 class McpServerSpec(BaseModel):
     """One MCP server. Values of `env` and `headers` may be env:NAME or file:PATH."""
 
@@ -112,20 +111,10 @@ class McpServerSpec(BaseModel):
         return self
 
 
-def server_name_problem(name: str) -> str | None:
-    """Return why this cannot be an MCP server's name, or None."""
-    if SERVER_NAME.fullmatch(name):
-        return None
-    return f"{name!r} is no name for an MCP server; use a letter, then letters, digits, '_' and '-', at most 32"
-
-
 def tool_name(server: str, tool: str) -> str | None:
     """Return the host's name for a server's tool; None when model providers would refuse it."""
     name = f"{server}__{tool}"
     return name if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) else None
-
-
-PLATFORM_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 
 
 KnownAction = Literal["message.edit", "message.recall", "reaction.add"]
@@ -158,13 +147,6 @@ class PlatformSpec(BaseModel):
         default=False, description="Whether it can show a question with choices and hand back which one was taken."
     )
     actions: list[KnownAction] = Field(default=[], description="What it can be asked to do.")
-
-
-def platform_name_problem(name: str) -> str | None:
-    """Return why this cannot be a platform's name, or None."""
-    if PLATFORM_NAME.fullmatch(name):
-        return None
-    return f"{name!r} is no name for a platform; use a-z, then a-z, 0-9, '_' and '-', at most 32"
 
 
 FILE = "file:"

@@ -42,7 +42,6 @@ class AttachmentLimits(Value, frozen=True):
 
 
 def kind_of(head: bytes) -> str | None:
-    """Detect the file type from its first bytes; None for every other type."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if head.startswith(b"\xff\xd8\xff"):
@@ -73,9 +72,6 @@ def check_size(size: int, limits: AttachmentLimits) -> None:
 def wrong_type(limits: AttachmentLimits) -> HostError:
     known = ", ".join(limits.types)
     return HostError(ErrorCode.INVALID_ARGUMENT, f"an attachment must be one of {known}, judged by its content")
-
-
-# --- signed addresses ------------------------------------------------------------------------------------------------
 
 
 PATH = "/api/v1/agent/attachments"
@@ -149,7 +145,6 @@ def taken_apart(url: str) -> ReadAddress | None:
 
 
 def of_query(artifact_id: str, query: str) -> ReadAddress | None:
-    """Parse a read address from an artifact id and a query string."""
     try:
         fields = parse_qsl(query, strict_parsing=True, keep_blank_values=True, max_num_fields=8)
     except ValueError:
@@ -195,9 +190,6 @@ def counts(keys: SigningKeys, owner: Owner, address: ReadAddress, now: float) ->
 
 def _read_parts(owner: Owner, artifact_id: str, expires: int, disposition: str, by: str) -> Sequence[str | int]:
     return ["GET", artifact_id, owner.workspace_id, owner.user_id, expires, disposition, *([by] if by else [])]
-
-
-# --- uploads ----------------------------------------------------------------------------------------------------------
 
 
 def offered_id(keys: SigningKeys, owner: Owner, artifact_id: str, expires: int) -> str:

@@ -81,33 +81,26 @@ def name_of(row: TranscriptRow) -> str | None:
     named = given_name(row)
     if named is not None or row.role == "user":
         return named or row.item_id
-    return None if _is_file(row) else row.item_id
+    is_file = b'"artifact"' in row.content_json and "artifact" in msgspec.json.decode(row.content_json)
+    return None if is_file else row.item_id
 
 
 def call_id_of(row: TranscriptRow) -> str:
-    """The tool call that an item is, or answers."""
     about: Mapping[str, Any] = msgspec.json.decode(row.content_json) if row.content_json else {}
     return str(about.get("tool_call_id") or row.item_id)
 
 
 def given_name(row: TranscriptRow) -> str | None:
-    """The name a client gave to what it said."""
     about: Mapping[str, Any] = msgspec.json.decode(row.metadata) if row.metadata else {}
     name = about.get("message_id")
     return name if isinstance(name, str) else None
 
 
-def _is_file(row: TranscriptRow) -> bool:
-    return b'"artifact"' in row.content_json and "artifact" in msgspec.json.decode(row.content_json)
-
-
 def names_in(told: Iterable[ClientMessage]) -> dict[str, int]:
-    """Every name, and the last place where it stands."""
     return {name: index for index, message in enumerate(told) for name in message.names}
 
 
 def shows(names: Mapping[str, int], rows: Iterable[TranscriptRow]) -> bool:
-    """Return true if the client shows one of these items."""
     return any(name_of(row) in names for row in rows)
 
 
@@ -139,7 +132,6 @@ def keeping(merged: Merged, from_elsewhere: int | None) -> Merged:
 
 
 def _unseen(names: Mapping[str, int], known: Sequence[TranscriptRow]) -> tuple[list[TranscriptRow], bool]:
-    """Our newest items that the client does not show, and whether it shows any."""
     unseen: list[TranscriptRow] = []
     for row in known:
         name = name_of(row)
@@ -170,9 +162,6 @@ def _again(message: ClientMessage, index: int, known: Sequence[TranscriptRow]) -
     return Merged(index, replaces=row.seq, diverged=True)
 
 
-# --- as it is put on record -------------------------------------------------------------------------------------------
-
-
 class Supplied(Value, frozen=True):
     """Something a client brought along, in the shape of what agents say."""
 
@@ -192,19 +181,19 @@ def supplied_by(messages: Iterable[ClientMessage]) -> list[Supplied]:
             found.append(_supplied(message.message_id, "message.completed", {"message": words}))
         for call in message.tool_calls:
             tools[call["id"]] = call["name"]
-            found.append(_supplied(call["id"], "tool.call.started", _call(call)))
+            about = {
+                "tool_call_id": call["id"],
+                "tool_name": call["name"],
+                "parameters": _parameters(call["arguments"]),
+            }
+            found.append(_supplied(call["id"], "tool.call.started", about))
     return found
 
 
 def answer_to(message: ClientMessage, tool_name: str) -> Supplied:
-    """Make the result of a tool call from a client's message."""
     outcome = {"result": message.text} if message.error is None else {"error": message.error}
     about = {"tool_call_id": message.tool_call_id, "tool_name": tool_name, **outcome}
     return _supplied(message.message_id, "tool.call.completed", about)
-
-
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    return {"tool_call_id": call["id"], "tool_name": call["name"], "parameters": _parameters(call["arguments"])}
 
 
 def _parameters(arguments: str) -> dict[str, Any]:

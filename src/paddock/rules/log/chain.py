@@ -191,7 +191,6 @@ def salted(digest: bytes, salt: bytes) -> bytes:
 
 
 def is_salted(kept: bytes, digest: bytes) -> bool:
-    """Return true if the stored bytes were made from this digest."""
     return kept != ERASED_DIGEST and hmac.compare_digest(kept, salted(digest, kept[:SALT_BYTES]))
 
 
@@ -217,7 +216,6 @@ def restore(state: SessionState, facts: Iterable[StoredFact]) -> SessionState:
 
 
 def recalled(stored: StoredFact) -> Fact:
-    """A recorded fact as it was when it was decided."""
     event, _, subtype = stored.kind.partition(":")
     return Fact(
         Event(event),

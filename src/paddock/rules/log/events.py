@@ -37,9 +37,6 @@ from paddock.rules.values import Value, nothing, replace
 from paddock_sdk.protocol.history import AgentEventRecord
 from paddock_sdk.protocol.results import KNOWN_RESULTS
 
-# --- cursors ---------------------------------------------------------------------------------------------------------
-
-
 CHECK_BYTES = 6
 MAX_CURSOR = 128
 MAX_SEQ, MAX_NUMBER = 1 << 52, 1 << 62
@@ -86,9 +83,6 @@ def _check(body: bytes, session_id: str, view: View) -> bytes:
     of = ALL_SUBTHREADS if view.all_subthreads else f"={view.subthread_id}" if view.subthread_id is not None else ""
     where = f"{session_id}\0{of}\0".encode(errors="surrogatepass")
     return blake2b(where + body, digest_size=CHECK_BYTES, person=b"paddock cursor").digest()
-
-
-# --- events ----------------------------------------------------------------------------------------------------------
 
 
 INLINE_BYTES = 8192
@@ -201,12 +195,10 @@ def raw_ref_of(session_id: str, seq: int) -> str:
 
 
 def event_of_raw(ref: str) -> str | None:
-    """The id of the event whose data a reference names."""
     return ref[len(RAW) :] if ref.startswith(RAW) else None
 
 
 def of_fact(fact: StoredFact, session_id: str) -> PlacedEvent | None:
-    """A fact as an event, or None when it is none of a runner's business."""
     event = told(fact)
     if event is None:
         return None
@@ -291,7 +283,6 @@ def _sender(fact: StoredFact) -> Mapping[str, Any]:
 
 
 def handover_data(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the data of the event that an agent gets when it takes over."""
     return {
         "from_agent_id": payload["from_agent_id"],
         "parent_run_id": payload["parent_turn_id"],

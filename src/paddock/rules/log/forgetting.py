@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from msgspec import to_builtins
 
-from paddock.rules.log.chain import ANCHOR, Head, StoredFact, erased, recalled
+from paddock.rules.log.chain import ANCHOR, DELTA, Head, StoredFact, erased, recalled
 from paddock.rules.log.payloads import as_object
 from paddock.rules.log.projection import RunProjection
 from paddock.rules.rows.forgetting import FactErased, ItemErased
@@ -68,14 +68,13 @@ def trim_through(oldest: Sequence[OldFact], runs: Mapping[str, RunRow], time: fl
     old = list(takewhile(lambda fact: fact.time < time, oldest))
     while old and (torn := _torn(old, runs)) is not None:
         old = [fact for fact in old if fact.seq < torn]
-    lasting = [fact for fact in old if fact.kind != "AGENT_OUTPUT:CHUNK"]
+    lasting = [fact for fact in old if fact.kind != DELTA]
     if all(fact.kind == ANCHOR for fact in lasting):
         return None
     return Head(lasting[-1].seq, lasting[-1].digest)
 
 
 def _torn(old: Sequence[OldFact], runs: Mapping[str, RunRow]) -> int | None:
-    """Return the first number of the earliest run that does not end within these facts."""
     last = max(fact.seq for fact in old)
     mine = (runs.get(fact.turn_id or "") for fact in old)
     return min((run.first_seq for run in mine if run is not None and not _is_over(run, last)), default=None)
@@ -97,9 +96,6 @@ def first_id_after(time: float) -> str:
     """The smallest id that a run begun at this time can have."""
     stamp = f"{max(0, int(time * 1000)):012x}"
     return f"{stamp[:8]}-{stamp[8:]}"
-
-
-# --- erased messages -------------------------------------------------------------------------------------------------
 
 
 ABOUT_RUN = ("client_run_id", "workspace_id", "user_id", "source", "door", "agent_id", "came_along", "replaces")
@@ -157,13 +153,11 @@ def replaced_by(stored: StoredFact) -> int | None:
 
 
 def item_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> TranscriptRow | None:
-    """The transcript item that a fact leads to."""
     projection = RunProjection(session, {run.run_id: run} if run else {})
     return next((row for row in projection.rows(stored.seq, recalled(stored)) if isinstance(row, TranscriptRow)), None)
 
 
 def rows_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> tuple[FactErased | ItemErased, ...]:
-    """Return the rows that erase the words of this fact and of its transcript item."""
     left = without_words(stored)
     fact = FactErased(session.session_id, stored.seq, stored.position, left.payload, left.metadata)
     item = item_of(session, run, left)
@@ -195,7 +189,6 @@ def _without(value: Any, text: str) -> Any:
 
 
 def artifacts_named(stored: StoredFact) -> frozenset[str]:
-    """The artifacts a fact refers to, by id."""
     found: set[str] = set()
     _collect(stored.read_payload(), found)
     return frozenset(found)

@@ -46,7 +46,6 @@ class RunEvent(Value, frozen=True, omit_defaults=True):
 
 
 def is_large(event: RunEvent | None) -> bool:
-    """Return true if the event's data are too large for a run's context."""
     return event is not None and len(_encode(event.data)) > MAX_INLINE_DATA
 
 
@@ -82,9 +81,6 @@ def subject_of(event: RunEvent | None, message: Mapping[str, Any]) -> Mapping[st
     if event is None or (event.subject is None and is_message(event.event_type)):
         return {"subject_type": "message", "subject_id": message.get("id")}
     return event.subject
-
-
-# --- the words of a message ------------------------------------------------------------------------------------------
 
 
 def text_of(content: object) -> str:

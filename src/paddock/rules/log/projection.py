@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from paddock.rules.errors import EndCode, RunCode, RunnersOwn
 from paddock.rules.log.chain import SUPPLIED, StoredFact, recalled
 from paddock.rules.log.payloads import CONTINUED, MESSAGE, as_object, is_message, text_of
 from paddock.rules.rows.rows import LeftBehindRow, Row, RunRow, SessionDetailsRow, SessionRow, StateRow, TranscriptRow
@@ -16,7 +17,7 @@ from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.values import Value, replace
 
 _encode = msgspec.json.Encoder().encode
-STEERED_INTO = "steered_into"
+STEERED_INTO: RunCode = "steered_into"
 SUBTHREAD = "subthread_id"
 """Where the metadata of a fact say in which of a platform's threads it happened, when no input of its run does."""
 PARTIAL = b'{"partial":true}'
@@ -39,8 +40,6 @@ class RunProjection:
     def _keep(self, run: RunRow) -> RunRow:
         self.runs[run.run_id] = run
         return run
-
-    # --- a run's beginning -----------------------------------------------------------------------------------------
 
     def input(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         if fact.target is Target.AGENT:
@@ -107,8 +106,6 @@ class RunProjection:
         text = str(fact.payload["text"] or event["event_type"])
         return self._item(seq, fact, "system", "system", text, _encode(event), f"{fact.turn_id}.0")
 
-    # --- the session -------------------------------------------------------------------------------------------------
-
     def opened(self, _seq: int, fact: Fact) -> tuple[Row, ...]:
         """A first input opens a session without a word about it; only a closed one has to be told apart again."""
         if fact.payload.get("implicit"):
@@ -142,8 +139,6 @@ class RunProjection:
         accepted = self._accepted(seq, replace(fact, payload={"run": {"client_run_id": ""}}))
         self._keep(replace(accepted, subthread_id=fact.metadata.get(SUBTHREAD)))
         return self._dispatched(seq, fact)
-
-    # --- what it says ----------------------------------------------------------------------------------------------
 
     def message(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         follow = _SAID.get(fact.payload["type"])
@@ -214,8 +209,6 @@ class RunProjection:
             subthread_id=run.subthread_id if run else None,
         )
 
-    # --- its end ---------------------------------------------------------------------------------------------------
-
     def completed(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         usage = fact.payload["data"].get("usage")
         return self._end(seq, fact, "completed", None, None, _encode(usage) if usage else b"")
@@ -226,13 +219,13 @@ class RunProjection:
 
     def failed(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         payload: Mapping[str, Any] = fact.payload or {}
-        return self._end(seq, fact, "failed", str(payload.get("code")), str(payload.get("message")))
+        return self._end(seq, fact, "failed", RunnersOwn(str(payload.get("code"))), str(payload.get("message")))
 
     def cancelled(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         return self._end(seq, fact, "cancelled", "cancelled", None)
 
     def _end(
-        self, seq: int, fact: Fact, status: str, code: str | None, message: str | None, usage: bytes = b""
+        self, seq: int, fact: Fact, status: str, code: EndCode | None, message: str | None, usage: bytes = b""
     ) -> tuple[Row, ...]:
         run = self.runs.pop(fact.turn_id or "", None)
         if run is None:
@@ -304,7 +297,6 @@ def _erased(said: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def _shown(fact: Fact, data: Mapping[str, Any]) -> bytes:
-    """Encode how a message is drawn, and by which compiler."""
     partial = {"partial": True} if fact.metadata.get("partial") else {}
     return _encode({**partial, "ui_schema": data["ui_schema"], "ui_compiler": data.get("ui_compiler")})
 
@@ -318,9 +310,6 @@ def settled(rows: list[Row]) -> list[Row]:
     if len(last) == len(runs):
         return rows
     return [row for row in rows if type(row) is not RunRow or last[row.run_id] is row]
-
-
-# --- the tables of a session made anew -------------------------------------------------------------------------------
 
 
 Key = TypeVar("Key")

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from paddock.rules.log.chain import NO_BYTES, StoredFact
+from paddock.rules.log.chain import DELTA, NO_BYTES, StoredFact
 from paddock.rules.log.payloads import a_delta, text_of
+from paddock.rules.values import replace
 
 _encode = msgspec.json.Encoder().encode
 
@@ -51,7 +52,6 @@ def _take(waiting: list[_Waiting]) -> StoredFact:
 
 
 def _said(message: StoredFact, after: int) -> Iterator[StoredFact]:
-    """The pieces of a finished message beyond `after`, then the message."""
     metadata = message.read_metadata()
     lengths: list[int] = metadata["lengths"]
     text = _streamed(message, metadata)
@@ -66,7 +66,6 @@ def _said(message: StoredFact, after: int) -> Iterator[StoredFact]:
 
 
 def _streamed(message: StoredFact, metadata: Mapping[str, Any]) -> str:
-    """Return the joined text of the deltas; empty for an erased message."""
     if "streamed_text" in metadata:
         return metadata["streamed_text"]
     payload = message.read_payload()
@@ -74,17 +73,11 @@ def _streamed(message: StoredFact, metadata: Mapping[str, Any]) -> str:
 
 
 def _piece(message: StoredFact, seq: int, text: str, metadata: dict[str, object]) -> StoredFact:
-    return StoredFact(
+    return replace(
+        message,
         seq=seq,
         position=seq,
-        kind="AGENT_OUTPUT:CHUNK",
-        target=message.target,
-        sender=message.sender,
-        target_id=message.target_id,
-        turn_id=message.turn_id,
-        trace_id=message.trace_id,
-        tx_id=message.tx_id,
-        time=message.time,
+        kind=DELTA,
         payload=_encode(a_delta(text)),
         metadata=_encode(metadata),
         digest=NO_BYTES,

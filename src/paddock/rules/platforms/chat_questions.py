@@ -76,7 +76,6 @@ def as_consent(text: str) -> bool | None:
 
 
 def consents(questions: Sequence[Mapping[str, Any]], yes: bool) -> list[dict[str, Any]]:
-    """Answer all questions with the same yes or no."""
     return [_resolved(str(question["id"]), {"approved": yes}) for question in questions]
 
 

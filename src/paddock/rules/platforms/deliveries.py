@@ -58,7 +58,6 @@ def _past_space(text: str, at: int) -> int:
 
 
 def _fits(text: str, limit: int, size: Callable[[str], int]) -> int:
-    """Return how many characters fit, at least one; found by halving."""
     low, high = 1, min(len(text), limit)
     while low < high:
         middle = (low + high + 1) // 2
@@ -69,14 +68,12 @@ def _fits(text: str, limit: int, size: Callable[[str], int]) -> int:
 
 
 def _joins(text: str, at: int) -> bool:
-    """Return true if the character at a place belongs to the one before it."""
     if at >= len(text):
         return False
     return text[at] in _JOINED or text[at - 1] == "\u200d" or combining(text[at]) != 0
 
 
 def _cut(text: str) -> int:
-    """The best place to end a part of this text."""
     least = int(len(text) * _LEAST)
     for mark in _CUTS:
         found = text.rfind(mark)
@@ -117,16 +114,31 @@ def _capabilities(delivery: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _messages(item: TranscriptRow, delivery: Mapping[str, Any], workspace_id: str, now: float) -> list[DeliveryRow]:
-    parts = _parts(item.content, delivery)
     whole = msgspec.Raw(item.content_json) if item.content_json else None
+    about = {"message_id": item.item_id, "agent_id": item.agent_id}
+    place = (workspace_id, item.session_id, str(item.run_id))
+    return _in_parts(item.content, delivery, place, item.seq, about, now, whole)
+
+
+def _in_parts(
+    words: str,
+    delivery: Mapping[str, Any],
+    place: tuple[str, str, str],
+    seq: int,
+    about: Mapping[str, Any],
+    now: float,
+    whole: msgspec.Raw | None = None,
+) -> list[DeliveryRow]:
+    """A finished message as so many deliveries as the platform needs; the first has it whole."""
+    unit = cast("TextUnit", _capabilities(delivery).get("size_in", "characters"))
+    parts = split(words, delivery.get("max_message_size"), unit, most=PARTS - 1)
     return [
         _row(
             delivery,
-            (workspace_id, item.session_id, str(item.run_id), item.seq * PARTS + number),
+            (*place, seq * PARTS + number),
             {
                 "type": "message.completed",
-                "message_id": item.item_id,
-                "agent_id": item.agent_id,
+                **about,
                 "part": number + 1,
                 "parts": len(parts),
                 "text": part,
@@ -138,11 +150,6 @@ def _messages(item: TranscriptRow, delivery: Mapping[str, Any], workspace_id: st
     ]
 
 
-def _parts(words: str, delivery: Mapping[str, Any]) -> list[str]:
-    unit = cast("TextUnit", _capabilities(delivery).get("size_in", "characters"))
-    return split(words, delivery.get("max_message_size"), unit, most=PARTS - 1)
-
-
 def _questions(run: RunRow, delivery: Mapping[str, Any], end: Mapping[str, Any], now: float) -> Sequence[DeliveryRow]:
     """With choices where the platform can show them; else what the host asks, in words."""
     place = (run.workspace_id, run.session_id, run.run_id)
@@ -152,17 +159,8 @@ def _questions(run: RunRow, delivery: Mapping[str, Any], end: Mapping[str, Any],
         return [_row(delivery, (*place, run.last_seq * PARTS), told, now)] if asked else ()
     if not (words := host_words(end)):
         return ()
-    parts = _parts(words, delivery)
-    about = {"type": "message.completed", "message_id": f"{run.run_id}.{run.last_seq}", "agent_id": run.agent_id}
-    return [
-        _row(
-            delivery,
-            (*place, run.last_seq * PARTS + number),
-            {**about, "part": number + 1, "parts": len(parts), "text": part},
-            now,
-        )
-        for number, part in enumerate(parts)
-    ]
+    about = {"message_id": f"{run.run_id}.{run.last_seq}", "agent_id": run.agent_id}
+    return _in_parts(words, delivery, place, run.last_seq, about, now)
 
 
 def _no_answer(run: RunRow, delivery: Mapping[str, Any], now: float) -> DeliveryRow:

@@ -106,8 +106,6 @@ class CalendarEventRow(Value, frozen=True):
 
 
 class CalendarEventGone(Value, frozen=True):
-    """Forget an event."""
-
     event_id: str
 
 

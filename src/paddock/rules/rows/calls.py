@@ -37,7 +37,11 @@ class PlacedCall(Value, frozen=True):
 
 
 class ModelUsageRow(Value, frozen=True):
-    """One call of a model and what it used. What the provider did not count is None, which is not zero."""
+    """One call of a model and what it used. What the provider did not count is None, which is not zero.
+
+    One that takes a while is written while it is under way, too. If it has not ended when its run is over, nobody knows
+    what came of it: it is on record as `unknown`, with an estimate of what was asked.
+    """
 
     call_id: str
     run_id: str
@@ -50,13 +54,14 @@ class ModelUsageRow(Value, frozen=True):
     """The model that answered: another than was asked when a fallback stepped in."""
     operation: str
     result: str
-    """ok, cancelled, or the code of the error"""
+    """started, ok, cancelled, unknown, or the code of the error"""
     prompt_tokens: int | None
     completion_tokens: int | None
     total_tokens: int | None
     cost: float | None
     started_at: float
     ended_at: float
+    """While it is under way: when it began."""
     estimated: bool = False
     """The host's own guess: the provider did not come to count, or never does."""
 

@@ -62,9 +62,6 @@ class RequestsErased(Value, frozen=True):
 Forgetting = SessionGone | LogTrimmed | FactErased | ItemErased | CallsErased | RequestsErased
 
 
-# --- to another user -------------------------------------------------------------------------------------------------
-
-
 MOVED_ON = "somebody went on with this conversation while it was being handed over; it stays where it was"
 
 

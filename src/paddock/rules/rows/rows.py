@@ -296,7 +296,6 @@ ERASED_WORDS = "This message was erased."
 
 
 def is_erased(item: TranscriptRow) -> bool:
-    """Return true if the words of an item were erased on purpose."""
     return b'"erased":true' in item.metadata and msgspec.json.decode(item.metadata).get("erased") is True
 
 

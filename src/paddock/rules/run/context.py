@@ -176,7 +176,6 @@ def run_context(
     state: StateShown,
     host_version: str,
 ) -> dict[str, Any]:
-    """Put one run's context together."""
     at, given = grant.scope, addressed_to(given, grant.scope.agent_id)
     resources, refs = _for_this_run(part, given)
     context: dict[str, Any] = {
@@ -206,7 +205,6 @@ def run_context(
 
 
 def _happened(at: RunScope, given: RunInput) -> dict[str, Any]:
-    """The parts of a context about the event: what it is, where, by whom, about what, and where an answer goes."""
     event = given.event
     event_type = MESSAGE if event is None else event.event_type
     stamp = int(given.at if event is None or event.event_time is None else event.event_time)
@@ -237,7 +235,6 @@ def _happened(at: RunScope, given: RunInput) -> dict[str, Any]:
 
 
 def _access(part: ResolvedAgent, at: RunScope, given: RunInput) -> dict[str, Any]:
-    """The part of a context about what came along, what did not, and where to read on."""
     begun = given.begun_seq or given.seq
     inline = bool(given.attachments or _contents(given))
     access = {
@@ -324,7 +321,6 @@ def shows_frontend_tools(part: ResolvedAgent, given: RunInput) -> bool:
 
 
 def _for_this_run(part: ResolvedAgent, given: RunInput) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Resources and static references, with the client's own tools if there are any."""
     if "tools" not in given.params or not shows_frontend_tools(part, given):
         return part.resources, part.static_refs
     shown, _ = frontend_tools(given.params["tools"], part.allowance.tools)

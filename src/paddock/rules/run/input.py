@@ -64,7 +64,6 @@ class World:
 
 
 def read_run_input(body: bytes, world: World) -> NativeInput | Problem:
-    """The request, or the first rule it breaks."""
     return RunInputReader(body).read(world)
 
 
@@ -94,9 +93,6 @@ def with_attachments(given: NativeInput, blocks: Sequence[Mapping[str, Any]]) ->
     kept = [{**block, **next(found)} if block["type"] == "binary" else block for block in content]
     cleaned = [{key: value for key, value in block.items() if key != "url"} for block in kept]
     return replace(given, message={**given.message, "content": cleaned}, urls=())
-
-
-# --- the table --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -139,10 +135,6 @@ class _Draft:
             document=self.document,
             urls=[block["url"] for block in self.attachments()],
         )
-
-
-def _size(draft: _Draft, _: World) -> bool:
-    return len(draft.body) <= MAX_BODY_BYTES
 
 
 def _json(draft: _Draft, _: World) -> bool:
@@ -189,7 +181,6 @@ def _forwarded_props(draft: _Draft, world: World) -> bool:
 
 
 def _unknown_props(props: Json) -> str:
-    """Return the sentence that refuses unknown forwardedProps; empty when all are known."""
     unknown = [name for name in props if name not in ("runtime_mode", "client_time")]
     if unknown:
         named = ", ".join(name[:64] for name in unknown[:5])
@@ -204,39 +195,21 @@ def _wrong_mode(mode: object, thread_id: str, world: World) -> str:
         return ""
     if mode != "automation":
         return "runtime_mode must be chat or automation"
-    return (
-        ""
-        if world.is_job_thread(thread_id)
-        else "runtime_mode automation is for the thread of an automation job of yours"
-    )
+    allowed = world.is_job_thread(thread_id)
+    return "" if allowed else "runtime_mode automation is for the thread of an automation job of yours"
 
 
 def _one_user(draft: _Draft, _: World) -> bool:
     return len(list(draft.users())) == 1
 
 
-def _user_first(draft: _Draft, _: World) -> bool:
-    return draft.messages[0]["role"] == "user"
-
-
 def _image_types(draft: _Draft, _: World) -> bool:
-    return all(_is_image_type(block.get("mimeType")) for block in draft.attachments())
-
-
-def _is_image_type(given: object) -> bool:
-    return isinstance(given, str) and _IMAGE.fullmatch(given) is not None
+    types = (block.get("mimeType") for block in draft.attachments())
+    return all(isinstance(given, str) and _IMAGE.fullmatch(given) is not None for given in types)
 
 
 def _urls(draft: _Draft, _: World) -> bool:
     return all(isinstance(block.get("url"), str) and block["url"] != "" for block in draft.attachments())
-
-
-def _no_data(draft: _Draft, _: World) -> bool:
-    return all("data" not in block for block in draft.attachments())
-
-
-def _few_attachments(draft: _Draft, _: World) -> bool:
-    return len(list(draft.attachments())) <= MAX_ATTACHMENTS
 
 
 def _client_time(part: ClientTimePart) -> "Holds":
@@ -272,7 +245,7 @@ class InputRule:
 
 
 RULES: tuple[InputRule, ...] = (
-    InputRule(_size, TOO_LARGE, ErrorCode.PAYLOAD_TOO_LARGE),
+    InputRule(lambda draft, _: len(draft.body) <= MAX_BODY_BYTES, TOO_LARGE, ErrorCode.PAYLOAD_TOO_LARGE),
     InputRule(_json),
     InputRule(_thread_id, "threadId must be a valid UUID"),
     InputRule(_run_id, "runId exceeds length limit"),
@@ -280,11 +253,13 @@ RULES: tuple[InputRule, ...] = (
     InputRule(_user_text, "RunAgentInput user message text exceeds limit"),
     InputRule(_forwarded_props, "invalid RunAgentInput.forwardedProps"),
     InputRule(_one_user, "RunAgentInput.messages must contain exactly one user message"),
-    InputRule(_user_first, "RunAgentInput.messages[0].role must be user"),
+    InputRule(lambda draft, _: draft.messages[0]["role"] == "user", "RunAgentInput.messages[0].role must be user"),
     InputRule(_image_types, "binary content requires image mimeType"),
     InputRule(_urls, "binary content requires url"),
-    InputRule(_no_data, "binary content data is not allowed"),
-    InputRule(_few_attachments, "Too many attachments"),
+    InputRule(
+        lambda draft, _: all("data" not in block for block in draft.attachments()), "binary content data is not allowed"
+    ),
+    InputRule(lambda draft, _: len(list(draft.attachments())) <= MAX_ATTACHMENTS, "Too many attachments"),
     *(InputRule(_client_time(part), f"invalid client_time.{part.name}") for part in CLIENT_TIME_PARTS),
     InputRule(_optional_fields),
 )
@@ -300,8 +275,6 @@ def _blocks(message: Json) -> list[Json]:
 
 def _texts(message: Json) -> list[str]:
     content = message["content"]
-    return (
-        [content]
-        if isinstance(content, str)
-        else [block["text"] for block in _blocks(message) if block["type"] == "text"]
-    )
+    if isinstance(content, str):
+        return [content]
+    return [block["text"] for block in _blocks(message) if block["type"] == "text"]

@@ -11,8 +11,6 @@ from typing import Any, cast
 
 from paddock.rules.run.request_bodies import Json, require
 
-# --- fields in either spelling ----------------------------------------------------------------------------------------
-
 _MISSING: Any = object()
 _HUMP = re.compile(r"(?<!^)([A-Z])")
 
@@ -24,20 +22,15 @@ def snake(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a shape: its name, what it must be, and whether it may be left out or null."""
-
     name: str
-    expected: str
-    check: Callable[[Any], bool]
+    kind: "_Kind"
     required: bool = False
     nullable: bool = False
     alias: str = ""
 
 
-def _field(
-    name: str, expected: str, check: Callable[[Any], bool], *, required: bool = False, nullable: bool = False
-) -> Field:
-    return Field(name, expected, check, required, nullable, snake(name))
+def _field(name: str, kind: "_Kind", *, required: bool = False, nullable: bool = False) -> Field:
+    return Field(name, kind, required, nullable, snake(name))
 
 
 def pick(given: Mapping[str, Any], name: str, alias: str, where: str = "") -> Any:
@@ -57,7 +50,6 @@ def is_missing(value: object) -> bool:
 
 
 def read_fields(given: object, fields: tuple[Field, ...], where: str) -> Json:
-    """The known fields of an object, checked."""
     require(isinstance(given, dict), f"{where} must be an object")
     out: Json = {}
     for field in fields:
@@ -65,7 +57,7 @@ def read_fields(given: object, fields: tuple[Field, ...], where: str) -> Json:
         absent = value is _MISSING or (value is None and field.nullable)
         require(not absent or not field.required, f"{where}.{field.name} is required")
         if not absent:
-            require(field.check(value), f"{where}.{field.name} must be {field.expected}")
+            require(field.kind.check(value), f"{where}.{field.name} must be {field.kind.expected}")
             out[field.name] = value
     return out
 
@@ -75,91 +67,74 @@ def read_list(given: object, fields: tuple[Field, ...], where: str) -> list[Json
     return [read_fields(item, fields, f"{where}[{index}]") for index, item in enumerate(cast("list[object]", given))]
 
 
-# --- what fields may hold ---------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    expected: str
+    check: Callable[[object], bool]
 
 
-def is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list)
-
-
-def _is_text_or_list(value: object) -> bool:
-    return isinstance(value, str | list)
-
-
-def _anything(_: object) -> bool:
-    return True
-
-
-_TEXT = "a string"
-_ID = _field("id", "a non-empty string", _is_name, required=True)
-_CONTENT = _field("content", _TEXT, is_text, required=True)
-_NAME = _field("name", _TEXT, is_text, nullable=True)
-_ENCRYPTED = _field("encryptedValue", _TEXT, is_text, nullable=True)
-_TOOL_CALLS = _field("toolCalls", "a list", _is_list)
+_TEXT = _Kind("a string", lambda value: isinstance(value, str))
+_WORD = _Kind("a non-empty string", lambda value: isinstance(value, str) and value != "")
+_OBJECT = _Kind("an object", lambda value: isinstance(value, dict))
+_TEXT_OR_BLOCKS = _Kind("a string or a list of content blocks", lambda value: isinstance(value, str | list))
+_ANYTHING = _Kind("", lambda _: True)
+_ID = _field("id", _WORD, required=True)
+_CONTENT = _field("content", _TEXT, required=True)
+_NAME = _field("name", _TEXT, nullable=True)
+_ENCRYPTED = _field("encryptedValue", _TEXT, nullable=True)
+_TOOL_CALLS = _field("toolCalls", _Kind("a list", lambda value: isinstance(value, list)))
 
 MESSAGES: Mapping[str, tuple[Field, ...]] = {
     "user": (
         _ID,
-        _field("content", "a string or a list of content blocks", _is_text_or_list, required=True),
-        _field("name", _TEXT, is_text),
-        _field("encryptedValue", _TEXT, is_text),
+        _field("content", _TEXT_OR_BLOCKS, required=True),
+        _field("name", _TEXT),
+        _field("encryptedValue", _TEXT),
     ),
-    "assistant": (_ID, _field("content", _TEXT, is_text, nullable=True), _NAME, _TOOL_CALLS, _ENCRYPTED),
+    "assistant": (_ID, _field("content", _TEXT, nullable=True), _NAME, _TOOL_CALLS, _ENCRYPTED),
     "system": (_ID, _CONTENT, _NAME, _ENCRYPTED),
     "tool": (
         _ID,
         _CONTENT,
-        _field("toolCallId", "a non-empty string", _is_name, required=True),
-        _field("error", _TEXT, is_text, nullable=True),
+        _field("toolCallId", _WORD, required=True),
+        _field("error", _TEXT, nullable=True),
         _ENCRYPTED,
     ),
     "developer": (_ID, _CONTENT, _NAME, _ENCRYPTED),
     "reasoning": (_ID, _CONTENT, _ENCRYPTED),
     "activity": (
         _ID,
-        _field("activityType", "a non-empty string", _is_name, required=True),
-        _field("content", "an object", _is_object, required=True),
+        _field("activityType", _WORD, required=True),
+        _field("content", _OBJECT, required=True),
     ),
 }
 _TOOL_CALL = (
     _ID,
-    _field("type", "function", lambda value: value == "function", required=True),
-    _field("function", "an object", _is_object, required=True),
+    _field("type", _Kind("function", lambda value: value == "function"), required=True),
+    _field("function", _OBJECT, required=True),
     _ENCRYPTED,
 )
 _FUNCTION = (
-    _field("name", "a non-empty string", _is_name, required=True),
-    _field("arguments", _TEXT, is_text, required=True),
+    _field("name", _WORD, required=True),
+    _field("arguments", _TEXT, required=True),
 )
 _BLOCKS: Mapping[str, tuple[Field, ...]] = {
-    "text": (_field("text", _TEXT, is_text, required=True),),
+    "text": (_field("text", _TEXT, required=True),),
     # The table has its own sentences for mimeType, url and data, so any value passes here.
     "binary": (
-        _field("mimeType", "", _anything),
-        _field("id", _TEXT, is_text),
-        _field("url", "", _anything),
-        _field("data", "", _anything, nullable=True),
-        _field("filename", _TEXT, is_text),
+        _field("mimeType", _ANYTHING),
+        _field("id", _TEXT),
+        _field("url", _ANYTHING),
+        _field("data", _ANYTHING, nullable=True),
+        _field("filename", _TEXT),
     ),
 }
 TOOL = (
-    _field("name", "a non-empty string", _is_name, required=True),
-    _field("description", _TEXT, is_text, required=True),
-    _field("parameters", "an object", _is_object, required=True),
+    _field("name", _WORD, required=True),
+    _field("description", _TEXT, required=True),
+    _field("parameters", _OBJECT, required=True),
 )
-CONTEXT = (_field("description", _TEXT, is_text, required=True), _field("value", _TEXT, is_text, required=True))
+CONTEXT = (_field("description", _TEXT, required=True), _field("value", _TEXT, required=True))
 
 
 def read_message(given: object, where: str) -> Json:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.rules.errors import RunnersOwn
 from paddock.rules.log.chain import StoredFact
 from paddock.rules.log.payloads import a_delta, as_object, delta_text, text_of
 from paddock.rules.run.results import Result
@@ -155,7 +156,8 @@ class Collected(msgspec.Struct):
         else:
             # A runner that streams and then says it is done has finished its message; nothing is partial about it.
             for closing in self.close(at):
-                yield self._output("MESSAGE", closing.payload, _without_partial(closing.metadata), at)
+                about = {key: value for key, value in closing.metadata.items() if key != "partial"}
+                yield self._output("MESSAGE", closing.payload, about, at)
         yield from self._close_steps(at)
         rest = {key: value for key, value in data.items() if key != "message"}
         yield self._output("FINAL", {"type": "run.completed", "data": rest}, {}, at)
@@ -164,7 +166,7 @@ class Collected(msgspec.Struct):
         message = str(data.get("message") or data.get("error") or "the runner failed without saying why")
         return RunFailed(
             turn_id=self.turn_id,
-            code=str(data.get("code") or "runner.error")[:MAX_CODE],
+            code=RunnersOwn(str(data["code"])[:MAX_CODE]) if data.get("code") else "runner.error",
             message=message if len(message) <= MAX_REASON else f"{message[: MAX_REASON - 1]}…",
             retryable=bool(data.get("retryable", False)),
             at=at,
@@ -203,10 +205,6 @@ class Collected(msgspec.Struct):
         return OutputReceived(
             turn_id=self.turn_id, agent_id=self.agent_id, kind=kind, payload=payload, metadata=metadata, at=at
         )
-
-
-def _without_partial(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if key != "partial"}
 
 
 def _joined_piece(run_id: str, pieces: list[str]) -> Result:

@@ -71,7 +71,6 @@ def apart_for(failures: Iterable[Failure], workspace: str, *, now: float) -> flo
 
 
 def _left(exits: Sequence[float], now: float) -> RestartAfter | LeaveDown:
-    """Return the rest of the wait that the last of these failures began."""
     if not exits:
         return RestartAfter(0)
     verdict = after_exit(exits, now=exits[-1])

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from paddock.rules.access.limits import MAX_ACTION_BYTES, MAX_ARTIFACT_INLINE_BYTES
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import ErrorCode, HostError, RunCode
 from paddock.rules.log.payloads import as_object
 from paddock.rules.values import Value
 from paddock_sdk.protocol.frames import MAX_RESULT_BYTES, longest_result
@@ -35,7 +35,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 class Wrong(msgspec.Struct, frozen=True):
     """The reason a malformed result ends its run."""
 
-    code: str
+    code: RunCode
     message: str
 
 
@@ -74,8 +74,6 @@ def _needs_strings(*fields: str) -> Shape:
 
 
 def _may_have(**kinds: "FieldKind") -> Shape:
-    """Fields that may be left out or null, and else are of a kind."""
-
     def check(data: dict[str, Any]) -> str | None:
         for field, kind in kinds.items():
             value = data.get(field)

@@ -136,7 +136,6 @@ def artifacts_told(rows: Iterable[ArtifactRow]) -> list[Chapter]:
 
 
 def _shown(given: bytes) -> Any:
-    """JSON as it is; of what is too long, how long it is."""
     if not given:
         return None
     return msgspec.Raw(given) if len(given) <= MAX_SHOWN else {"bytes": len(given), "shown": False}

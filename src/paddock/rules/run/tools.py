@@ -6,6 +6,7 @@ names, and some host calls under short ones. Which is answered at all is decided
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -104,18 +105,6 @@ def _state(grant: Grant, **more: Mapping[str, Any]) -> Mapping[str, Any]:
     return _object(("key", *more), key=_text("The value's name."), scope=scope, **more)
 
 
-def _state_get(grant: Grant) -> Mapping[str, Any]:
-    return _state(grant)
-
-
-def _state_set(grant: Grant) -> Mapping[str, Any]:
-    return _state(grant, value={"description": "Any JSON value; small."})
-
-
-def _nothing(_grant: Grant) -> Mapping[str, Any]:
-    return _object()
-
-
 OFFERS: Final[Mapping[str, _Offer]] = MappingProxyType(
     {
         "history_page": _Offer("history.page", "Read this conversation's history, newest first.", _history_page),
@@ -128,19 +117,25 @@ OFFERS: Final[Mapping[str, _Offer]] = MappingProxyType(
             _artifact_create,
             read_only=False,
         ),
-        "state_get": _Offer("state.get", "Read a small value that was kept earlier.", _state_get),
-        "state_set": _Offer("state.set", "Keep a small value for later turns.", _state_set, read_only=False),
-        "current_event": _Offer("events.get", "The event that this turn answers, as it is on record.", _nothing),
+        "state_get": _Offer("state.get", "Read a small value that was kept earlier.", _state),
+        "state_set": _Offer(
+            "state.set",
+            "Keep a small value for later turns.",
+            partial(_state, value={"description": "Any JSON value; small."}),
+            read_only=False,
+        ),
+        "current_event": _Offer(
+            "events.get", "The event that this turn answers, as it is on record.", lambda _: _object()
+        ),
     }
 )
 
 
 def run_tools(part: ResolvedAgent, grant: Grant) -> dict[str, RunTool]:
-    """Return the tools of a run by name: exactly its grant."""
     granted = {tool["tool_name"]: tool for tool in part.resources["tools"] if "call" in tool["operations"]}
     tools = {name: _granted(name, tool, part.read_only_tools) for name, tool in granted.items()}
     for name, offer in OFFERS.items():
-        if offer.method in grant.actions and _has_a_use(offer.method, grant):
+        if offer.method in grant.actions and (offer.method != "knowledge.retrieve" or _bases(grant)):
             free = name if name not in tools else f"{PREFIX}{name}"
             tools[free] = RunTool(free, offer.description, offer.schema(grant), offer.method, offer.read_only)
     return tools
@@ -151,19 +146,12 @@ def _granted(name: str, tool: Mapping[str, Any], read_only: frozenset[str]) -> R
     return RunTool(name, str(tool.get("description") or ""), schema, "tools.call", name in read_only, name)
 
 
-def _has_a_use(method: str, grant: Grant) -> bool:
-    return bool(_bases(grant)) if method == "knowledge.retrieve" else True
-
-
 def _bases(grant: Grant) -> list[str]:
     return sorted(kb_id for kb_id, operations in grant.knowledge_bases.items() if "retrieve" in operations)
 
 
 def _scope(grant: Grant) -> str:
     return DEFAULT_SCOPE if DEFAULT_SCOPE in grant.state_scopes else min(grant.state_scopes)
-
-
-# --- from arguments to params ----------------------------------------------------------------------------------------
 
 
 def params_of(tool: RunTool, grant: Grant, arguments: Arguments, event_id: str) -> Params:

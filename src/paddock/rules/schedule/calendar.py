@@ -118,7 +118,6 @@ def _with_end(event: CalendarEvent, start: datetime, zone: tzinfo) -> CalendarEv
 
 
 def _with_rule(event: CalendarEvent, start: datetime, zone: tzinfo) -> CalendarEvent:
-    """The event, with its rule as we write rules."""
     if len(event.rrule) > MAX_TEXT:
         raise CalendarError(f"rrule may have at most {MAX_TEXT} characters")
     try:
@@ -141,9 +140,6 @@ def _check_frequency(frequency: str, text: str) -> None:
         raise CalendarError("rrule: the time of day is that of start; leave out BYHOUR and BYMINUTE")
 
 
-# --- when -------------------------------------------------------------------------------------------------------------
-
-
 def occurrences(event_id: str, event: CalendarEvent, zone: tzinfo, since: float, until: float) -> Iterator[Occurrence]:
     """Those that take place between two moments, in order."""
     length = _length(event, zone)
@@ -156,7 +152,6 @@ def occurrences(event_id: str, event: CalendarEvent, zone: tzinfo, since: float,
 
 
 def span(event: CalendarEvent, zone: tzinfo) -> tuple[float, float]:
-    """Return start and end of the first occurrence."""
     first = _occurrence("", event, zone, datetime.fromisoformat(event.start), _length(event, zone))
     return first.starts_at, first.ends_at
 
@@ -209,9 +204,6 @@ def _moment(wall: datetime, zone: tzinfo) -> float:
 
 def _text(wall: datetime) -> str:
     return wall.replace(tzinfo=None).isoformat(timespec="seconds" if wall.second else "minutes")
-
-
-# --- conflicts --------------------------------------------------------------------------------------------------------
 
 
 def overlapping(mine: Sequence[Occurrence], others: Iterable[Occurrence], limit: int) -> list[Occurrence]:

@@ -8,19 +8,17 @@ short, because schedules are strangers' words: ticks that are over are skipped, 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import MAXYEAR, UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import msgspec
 
 from paddock.rules.values import Value, replace
 
 if TYPE_CHECKING:
     from dateutil.rrule import rrule
-from collections.abc import Mapping
-from typing import Any
-
-import msgspec
 
 ScheduleKind = Literal["cron", "rrule"]
 Missed = Literal["skip", "run_once"]
@@ -150,9 +148,6 @@ def due(schedule: Schedule, zone: tzinfo, pending: float, now: float, missed: Mi
     return Due(fire, None if last is None else (pending, last), next_tick(schedule, zone, latest))
 
 
-# --- cron -------------------------------------------------------------------------------------------------------------
-
-
 def _next_of_cron(text: str, zone: tzinfo, after: float) -> float | None:
     from cronsim import CronSim, CronSimError
 
@@ -163,9 +158,6 @@ def _next_of_cron(text: str, zone: tzinfo, after: float) -> float | None:
         return _earliest(CronSim(text, since), zone, after, every=text.split()[1].startswith("*"))
     except CronSimError as error:
         raise ScheduleError(f"{text!r} is no cron line: {error}") from error
-
-
-# --- RRULE ------------------------------------------------------------------------------------------------------------
 
 
 class Rule(Value, frozen=True):
@@ -278,12 +270,10 @@ def _changed(zone: tzinfo, moment: float) -> timedelta:
 
 
 def wall_time(moment: float, zone: tzinfo) -> datetime:
-    """Return the local wall time, to the minute."""
     return datetime.fromtimestamp(moment, zone).replace(tzinfo=None, second=0, microsecond=0)
 
 
 def walls(rule: Rule, start: datetime, since: datetime) -> Iterator[datetime]:
-    """The wall times of a rule in order, from `since` on."""
     if rule.frequency in _PERIODS:
         rule = replace(rule, text=_spelled_out(rule.text, rule.frequency, start))
         if not _ever_comes(rule.text, rule.frequency, rule.interval, start):
@@ -321,7 +311,6 @@ def _spelled_out(text: str, frequency: str, start: datetime) -> str:
 
 @lru_cache(maxsize=1024)
 def _ever_comes(text: str, frequency: str, interval: int, start: datetime) -> bool:
-    """Return true if a rule has a tick within many periods, tried one by one."""
     given = _parts(text) | {"INTERVAL": str(_ONE_PERIOD)}
     one = ";".join(f"{name}={value}" for name, value in given.items())
     for number in range(_PERIODS[frequency]):
@@ -334,7 +323,6 @@ def _ever_comes(text: str, frequency: str, interval: int, start: datetime) -> bo
 
 
 def _period(start: datetime, frequency: str, later: int) -> datetime | None:
-    """The beginning of the year or month so many after that of `start`."""
     months = start.year * 12 + start.month - 1 + (later if frequency == "MONTHLY" else 0)
     year = months // 12 + (later if frequency == "YEARLY" else 0)
     return None if year > MAXYEAR else datetime(year, months % 12 + 1 if frequency == "MONTHLY" else 1, 1)  # noqa: DTZ001 - a wall time
@@ -361,9 +349,6 @@ def moments(wall: datetime, zone: tzinfo, *, every: bool) -> list[float]:
     if first > second:  # it is skipped: read with the clock as it was before
         return [] if every else [first]
     return [first, second] if every else [first]
-
-
-# --- jobs ------------------------------------------------------------------------------------------------------------
 
 
 MODE = "automation"

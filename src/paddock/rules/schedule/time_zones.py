@@ -10,23 +10,6 @@ LAST_RESORT = "UTC"
 _ONE_DAY = timedelta(days=1)
 
 
-def event_zone(
-    is_time_zone: Callable[[str], bool],
-    *,
-    event_timezone: object = None,
-    device_timezone: object = None,
-    profile_timezone: object = None,
-) -> str:
-    """The zone in which an event is meant: what the tool call says, else the device, else the profile, else UTC.
-
-    What is missing or no zone is passed over; the doors and the profile have refused it long before.
-    """
-    for given in (event_timezone, device_timezone, profile_timezone):
-        if isinstance(given, str) and is_time_zone(given):
-            return given
-    return LAST_RESORT
-
-
 def day_start(day: date, zone: tzinfo) -> float:
     """Return the start of a day: its first midnight or, when clocks skip midnight, the moment they do."""
     return datetime(day.year, day.month, day.day, tzinfo=zone).timestamp()
@@ -59,22 +42,10 @@ class ClientTimePart:
     holds: Callable[[object, IsTimeZone], bool]
 
 
-def _zone(given: object, is_time_zone: IsTimeZone) -> bool:
-    return isinstance(given, str) and is_time_zone(given)
-
-
-def _now(given: object, _: IsTimeZone) -> bool:
-    return isinstance(given, str) and is_rfc3339(given)
-
-
-def _epoch(given: object, _: IsTimeZone) -> bool:
-    return type(given) is int and 0 <= given <= MAX_EPOCH_MS
-
-
 CLIENT_TIME_PARTS = (
-    ClientTimePart("device_timezone", _zone),
-    ClientTimePart("client_now_iso", _now),
-    ClientTimePart("client_epoch_ms", _epoch),
+    ClientTimePart("device_timezone", lambda given, is_zone: isinstance(given, str) and is_zone(given)),
+    ClientTimePart("client_now_iso", lambda given, _: isinstance(given, str) and is_rfc3339(given)),
+    ClientTimePart("client_epoch_ms", lambda given, _: type(given) is int and 0 <= given <= MAX_EPOCH_MS),
 )
 
 

@@ -1,17 +1,15 @@
 """Passages of documents: cut to be searched and cited, and ranked by how well they answer. Pure.
 
 A chunk never crosses a section, ends where a paragraph, a sentence or at least a word ends, and is exactly the stretch
-of the document's text that its place names. Ranking is for the store that has no BM25 of its own.
+of the document's text that its place names.
 """
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from math import log
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TypeVar
 
-from paddock.rules.search.tokens import Phrase
 from paddock.rules.values import Value
 
 MAX_CHARS = 1000
@@ -42,10 +40,6 @@ class Chunk(Value, frozen=True):
     end: int
     page: int | None = None
     heading: str = ""
-
-
-def document_text(sections: Sequence[Section]) -> str:
-    return GAP.join(section.text for section in sections)
 
 
 def chunks_of(sections: Sequence[Section]) -> list[Chunk]:
@@ -81,7 +75,6 @@ def _end(text: str, start: int) -> int:
 
 
 def _begin_again(text: str, end: int) -> int:
-    """Return where the next chunk begins: after a sentence or a word close before the end."""
     for kind in _BREAKS[1:]:
         found = kind.search(text, end - OVERLAP_CHARS, end - 1)
         if found:
@@ -104,32 +97,15 @@ def _name(path: PurePath, namesakes: Collection[PurePath], known: Collection[str
 
 
 def _tails(path: PurePath) -> list[str]:
-    """The name, then with its directory, and so on up to the whole path."""
     return [PurePath(*path.parts[-length:]).as_posix() for length in range(1, len(path.parts) + 1)]
 
 
-# --- ranking ---------------------------------------------------------------------------------------------------------
-
-
-K1, B = 1.2, 0.75
+B = 0.75
+"""How much the length of a text counts, as in BM25."""
 FUSION = 60
 """How much the first ranks count above the later ones; the usual constant of reciprocal rank fusion."""
 
 Key = TypeVar("Key", bound=Hashable)
-
-
-def bm25(texts: Mapping[Key, Sequence[str]], terms: Sequence[Phrase]) -> list[tuple[Key, float]]:
-    """Texts, given as their tokens, that contain at least one of the terms; best first, each with its score."""
-    counted = {key: Counter(tokens) for key, tokens in texts.items()}
-    lengths = {key: sum(counts.values()) for key, counts in counted.items()}
-    average = sum(lengths.values()) / len(lengths) if lengths else 1.0
-    scores: dict[Key, float] = dict.fromkeys(texts, 0.0)
-    for term in terms:
-        found = {key: count for key, counts in counted.items() if (count := _count(counts, term))}
-        weight = log(1 + (len(texts) - len(found) + 0.5) / (len(found) + 0.5))
-        for key, count in found.items():
-            scores[key] += weight * count * (K1 + 1) / (count + K1 * (1 - B + B * lengths[key] / average))
-    return sorted(((key, score) for key, score in scores.items() if score), key=lambda scored: -scored[1])
 
 
 def fuse(*rankings: Sequence[Key]) -> list[tuple[Key, float]]:
@@ -145,10 +121,3 @@ def fuse(*rankings: Sequence[Key]) -> list[tuple[Key, float]]:
 def bounded(score: float) -> float:
     """A score without an upper end as one between 0 and 1, in the same order."""
     return score / (1.0 + score) if score > 0 else 0.0
-
-
-def _count(counts: Mapping[str, int], term: Phrase) -> int:
-    (token,) = term.tokens
-    if not term.prefix:
-        return counts.get(token, 0)
-    return sum(count for other, count in counts.items() if other.startswith(token))

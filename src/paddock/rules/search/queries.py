@@ -131,9 +131,6 @@ def _invalid(sentence: str) -> HostError:
     return HostError(ErrorCode.INVALID_ARGUMENT, sentence)
 
 
-# --- conversations by what they are called and what was said in them -------------------------------------------------
-
-
 MAX_QUERY = 200
 MIN_BEGINNING = 3
 """The last word of a query may be the beginning of one, from this many letters on: people look while they type."""
@@ -202,9 +199,6 @@ def owner_mark(workspace_id: str, user_id: str) -> str:
     return "@" + blake2b(f"{workspace_id}\0{user_id}".encode(errors="surrogatepass"), digest_size=12).hexdigest()
 
 
-# --- what is shown ---------------------------------------------------------------------------------------------------
-
-
 def snippet(text: str, phrases: Sequence[Phrase]) -> tuple[Piece, ...]:
     """A line of the text around the first hit, cut into what was looked for and what stands around it."""
     line = " ".join(text.split())
@@ -223,7 +217,6 @@ def snippet(text: str, phrases: Sequence[Phrase]) -> tuple[Piece, ...]:
 
 
 def _start(line: str, hit: int) -> int:
-    """A little before the hit, at the beginning of a word where there is one."""
     if hit <= _LEAD:
         return 0
     space = line.find(" ", hit - _LEAD, hit)
@@ -231,7 +224,6 @@ def _start(line: str, hit: int) -> int:
 
 
 def _spans(line: str, phrases: Sequence[Phrase]) -> list[tuple[int, int]]:
-    """Return where the tokens of the phrases stand, in order, without overlaps."""
     folded, places = _places(line)
     found = sorted(
         (places[match.start()], places[match.end() - 1] + 1)

@@ -71,10 +71,10 @@ def phrases_of(query: str) -> tuple[Phrase, ...]:
 def terms_of(query: str) -> tuple[Phrase, ...]:
     """The single words of a question, each a phrase of its own: the more of them a text has, the better it answers."""
     words = (
-        Phrase((token,), prefix=phrase.prefix and last)
+        Phrase((token,), prefix=phrase.prefix and at == len(phrase.tokens) - 1)
         for part in fold(query[:MAX_QUERY_CHARS]).split()
         if (phrase := _phrase(part)) is not None
-        for token, last in _with_last(phrase.tokens)
+        for at, token in enumerate(phrase.tokens)
     )
     return tuple(dict.fromkeys(words))[:MAX_QUERY_PHRASES]
 
@@ -139,10 +139,6 @@ def _phrase(part: str) -> Phrase | None:
     if len(tokens) > 1 and len(tokens[-2]) == 2 and _unspaced.match(tokens[-2]):
         return Phrase(tuple(tokens[:-1]))  # in the text the run may go on, so its end is not asked for
     return Phrase(tuple(tokens), prefix=True)
-
-
-def _with_last(tokens: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    return ((token, at == len(tokens) - 1) for at, token in enumerate(tokens))
 
 
 def _stands_in(tokens: Sequence[str], phrase: Phrase) -> bool:

@@ -5,29 +5,14 @@ Messages to everybody are for watching, never for deciding, and an unknown pair 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, cast, get_args
 
+from paddock.rules.errors import EndCode, RunnersOwn
+from paddock.rules.session import messages
 from paddock.rules.session.decide import step
 from paddock.rules.session.decision import Decision, ignored
-from paddock.rules.session.facts import Event, Target
-from paddock.rules.session.messages import (
-    Agents,
-    CancelAcknowledged,
-    CancelRequested,
-    CloseRequested,
-    HandoverAnswered,
-    HandoverRequested,
-    InputAcknowledged,
-    InviteRequested,
-    ManagerReplied,
-    Message,
-    OpenRequested,
-    OutputReceived,
-    RemoveRequested,
-    RunFailed,
-    SwitchRequested,
-    UserInput,
-)
+from paddock.rules.session.facts import Event, ManagerAnswer, OutputKind, Target
+from paddock.rules.session.messages import Agents, Message
 from paddock.rules.session.state import SessionState
 from paddock.rules.values import Value, nothing
 
@@ -53,7 +38,6 @@ class MessageItem(Value, frozen=True):
 
 
 def on_message(state: SessionState, item: MessageItem, agents: Agents) -> tuple[SessionState, Decision]:
-    """Decide one message of the bus, and make it true."""
     if item.target is not Target.SYSTEM:
         return state, ignored("message_ignored", item.turn_id, "not_for_the_session")
     message = read(item, agents)
@@ -66,9 +50,6 @@ def read(item: MessageItem, agents: Agents) -> Message | None:
     """The message in the rules' own words; None for a pair the session does not listen to."""
     reader = _READERS.get((item.event, item.subtype))
     return reader(item, agents) if reader is not None else None
-
-
-# --- what people say --------------------------------------------------------------------------------------------------
 
 
 def _payload(item: MessageItem) -> Mapping[str, Any]:
@@ -92,7 +73,7 @@ def mentioned(item: MessageItem) -> str | None:
 
 
 def _input(item: MessageItem, agents: Agents) -> Message:
-    return UserInput(
+    return messages.UserInput(
         turn_id=item.turn_id or "",
         trace_id=item.trace_id or "",
         user_id=_who(item),
@@ -105,61 +86,53 @@ def _input(item: MessageItem, agents: Agents) -> Message:
 
 
 def _cancel(item: MessageItem, _agents: Agents) -> Message:
-    return CancelRequested(item.turn_id, _who(item), str(_payload(item).get("reason") or "user"), item.time)
-
-
-def _switch(item: MessageItem, _agents: Agents) -> Message:
-    return SwitchRequested(_agent(item), _who(item), item.time)
+    return messages.CancelRequested(item.turn_id, _who(item), str(_payload(item).get("reason") or "user"), item.time)
 
 
 def _invite(item: MessageItem, _agents: Agents) -> Message:
     activate = _payload(item).get("activate") is True
-    return InviteRequested(item.tx_id or "", _agent(item), _who(item), activate, item.time)
+    return messages.InviteRequested(item.tx_id or "", _agent(item), _who(item), activate, item.time)
 
 
 def _remove(item: MessageItem, agents: Agents) -> Message:
     reason = str(_payload(item).get("reason") or "user")
-    return RemoveRequested(item.tx_id or "", _agent(item), _who(item), agents.default_agent_id, reason, item.time)
+    return messages.RemoveRequested(
+        item.tx_id or "", _agent(item), _who(item), agents.default_agent_id, reason, item.time
+    )
 
 
 def _answer(item: MessageItem, _agents: Agents) -> Message:
     confirmed = item.subtype == "HANDOVER_CONFIRM"
-    return HandoverAnswered(item.tx_id, _who(item), confirmed, item.turn_id or "", item.time)
-
-
-def _open(item: MessageItem, _agents: Agents) -> Message:
-    return OpenRequested(item.tx_id or "", _who(item), item.time)
+    return messages.HandoverAnswered(item.tx_id, _who(item), confirmed, item.turn_id or "", item.time)
 
 
 def _close(item: MessageItem, _agents: Agents) -> Message:
-    return CloseRequested(item.tx_id or "", _who(item), str(_payload(item).get("reason") or "user"), item.time)
-
-
-# --- what agents and the manager say ----------------------------------------------------------------------------------
+    return messages.CloseRequested(item.tx_id or "", _who(item), str(_payload(item).get("reason") or "user"), item.time)
 
 
 def _acknowledged(item: MessageItem, _agents: Agents) -> Message:
-    return InputAcknowledged(item.turn_id or "", item.time)
+    return messages.InputAcknowledged(item.turn_id or "", item.time)
 
 
 def _stopped(item: MessageItem, _agents: Agents) -> Message:
-    return CancelAcknowledged(item.turn_id or "", item.time)
+    return messages.CancelAcknowledged(item.turn_id or "", item.time)
 
 
 def _output(item: MessageItem, _agents: Agents) -> Message:
     kind: Any = item.subtype
-    return OutputReceived(item.turn_id or "", _who(item), kind, item.payload, item.metadata, item.time)
+    return messages.OutputReceived(item.turn_id or "", _who(item), kind, item.payload, item.metadata, item.time)
 
 
 def _failed(item: MessageItem, _agents: Agents) -> Message:
     error = _payload(item)
-    code, text = str(error.get("code") or "runner.error"), str(error.get("message") or "the agent failed")
-    return RunFailed(item.turn_id or "", code, text, bool(error.get("retryable")), item.time)
+    code: EndCode = RunnersOwn(str(error["code"])) if error.get("code") else "runner.error"
+    text = str(error.get("message") or "the agent failed")
+    return messages.RunFailed(item.turn_id or "", code, text, bool(error.get("retryable")), item.time)
 
 
 def _handover(item: MessageItem, agents: Agents) -> Message:
     asked = _payload(item)
-    return HandoverRequested(
+    return messages.HandoverRequested(
         tx_id=item.tx_id or "",
         turn_id=item.turn_id or "",
         agent_id=_who(item),
@@ -174,7 +147,7 @@ def _handover(item: MessageItem, agents: Agents) -> Message:
 
 def _replied(item: MessageItem, _agents: Agents) -> Message:
     answer: Any = item.subtype
-    return ManagerReplied(item.tx_id or "", answer, _payload(item), item.time)
+    return messages.ManagerReplied(item.tx_id or "", answer, _payload(item), item.time)
 
 
 Reader = Callable[[MessageItem, Agents], Message]
@@ -182,36 +155,27 @@ Reader = Callable[[MessageItem, Agents], Message]
 FROM_PEOPLE: Mapping[str, Reader] = {
     "CANCEL": _cancel,
     "INTERRUPT": _cancel,
-    "SWITCH_AGENT": _switch,
+    "SWITCH_AGENT": lambda item, _: messages.SwitchRequested(_agent(item), _who(item), item.time),
     "INVITE_AGENT": _invite,
     "REMOVE_AGENT": _remove,
     "HANDOVER_CONFIRM": _answer,
     "HANDOVER_REJECT": _answer,
-    "SESSION_OPEN": _open,
+    "SESSION_OPEN": lambda item, _: messages.OpenRequested(item.tx_id or "", _who(item), item.time),
     "SESSION_CLOSE": _close,
 }
 """Every CONTROL that a front end may send."""
 
 _FROM_OTHERS: Mapping[str, Reader] = {
-    "INPUT_ACK": _acknowledged,
-    "HANDOVER_ACCEPTED": _acknowledged,
+    **dict.fromkeys(("INPUT_ACK", "HANDOVER_ACCEPTED"), _acknowledged),
     "CANCEL_ACK": _stopped,
     "HANDOVER_REQUEST": _handover,
-    "ADD_AGENT_DONE": _replied,
-    "ADD_AGENT_FAILED": _replied,
-    "REMOVE_AGENT_DONE": _replied,
-    "REMOVE_AGENT_FAILED": _replied,
-    "SESSION_OPENED": _replied,
-    "SESSION_CLOSED": _replied,
-    "SESSION_FAILED": _replied,
+    **dict.fromkeys(get_args(ManagerAnswer), _replied),
 }
 
 _READERS: Mapping[tuple[Event, str], Reader] = {
     (Event.USER_INPUT, ""): _input,
     (Event.USER_INPUT, "MENTION"): _input,
-    (Event.AGENT_OUTPUT, "CHUNK"): _output,
-    (Event.AGENT_OUTPUT, "MESSAGE"): _output,
-    (Event.AGENT_OUTPUT, "FINAL"): _output,
+    **dict.fromkeys(((Event.AGENT_OUTPUT, kind) for kind in get_args(OutputKind)), _output),
     (Event.EVENT, "STREAM_STOPPED"): _stopped,
     (Event.ERROR, ""): _failed,
     **{(Event.CONTROL, subtype): reader for subtype, reader in {**FROM_PEOPLE, **_FROM_OTHERS}.items()},

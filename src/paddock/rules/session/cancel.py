@@ -72,7 +72,6 @@ def acknowledge_cancel(state: SessionState, message: CancelAcknowledged) -> Deci
 
 
 def stopped(state: SessionState, turn: Turn, payload: Any, at: float) -> Decision:
-    """The agent stopped as it was asked to."""
     ack = wording.to_system("CANCEL_ACK", turn, None, at, sender=wording.agent(turn.agent_id))
     return end_turn(state, turn, "cancelled", [ack, _canceled(turn, payload, at)], at)
 

@@ -4,18 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from paddock.rules.cluster import WHY
+from paddock.rules.session import messages
 from paddock.rules.session.commands import StartRun
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Event, Fact, Target
-from paddock.rules.session.messages import (
-    ConfirmTimedOut,
-    HandoverAnswered,
-    ManagerReplied,
-    ManagerTimedOut,
-    Message,
-    RunFailed,
-    UserInput,
-)
+from paddock.rules.session.messages import Message
 from paddock.rules.session.state import Pending, SessionState, Transaction, Turn
 
 
@@ -61,7 +54,7 @@ def _closed_is_closed(step: Step) -> Iterator[str]:
         return
     if any(type(command) is StartRun for command in step.decision.commands):
         yield "a turn started in a closed session"
-    if not isinstance(step.message, UserInput):
+    if not isinstance(step.message, messages.UserInput):
         said = {fact.kind for fact in step.decision.facts if fact.subtype not in _OPENING}
         if said:
             yield f"{', '.join(sorted(said))} in a closed session"
@@ -109,7 +102,7 @@ def _handover_needs_a_word(step: Step) -> Iterator[str]:
         if fact.subtype == "HANDOVER_CONFIRM" and (known is None or known.waiting is not Pending.CONFIRM):
             yield f"{fact.tx_id} was confirmed although nobody asked"
         if hands_over(fact):
-            now = isinstance(message, HandoverAnswered) and message.confirmed
+            now = isinstance(message, messages.HandoverAnswered) and message.confirmed
             if known is None or known.kind != "handover" or (known.waiting is Pending.CONFIRM and not now):
                 yield f"{fact.target_id} took over without the user's word"
 
@@ -122,7 +115,7 @@ def _failed_heirs_give_back(step: Step) -> Iterator[str]:
     turn, message = step.addressed, step.message
     if before is None or turn is None or turn.agent_id != before.agent_id or not step.ended(turn.turn_id, "failed"):
         return
-    if isinstance(message, RunFailed) and message.code in WHY:
+    if isinstance(message, messages.RunFailed) and message.code in WHY:
         return
     back = any(
         fact.subtype == "SWITCH_AGENT" and fact.payload["from"] == before.agent_id for fact in step.decision.facts
@@ -147,14 +140,20 @@ def _answers_are_heard(step: Step) -> Iterator[str]:
     transaction, message = step.transaction, step.message
     if transaction is None:
         return
-    manager = isinstance(message, ManagerReplied | ManagerTimedOut) and transaction.waiting is Pending.MANAGER
-    confirm = isinstance(message, ConfirmTimedOut | HandoverAnswered) and transaction.waiting is Pending.CONFIRM
-    fits = not isinstance(message, ManagerReplied) or _fits(transaction, message)
+    manager = (
+        isinstance(message, messages.ManagerReplied | messages.ManagerTimedOut)
+        and transaction.waiting is Pending.MANAGER
+    )
+    confirm = (
+        isinstance(message, messages.ConfirmTimedOut | messages.HandoverAnswered)
+        and transaction.waiting is Pending.CONFIRM
+    )
+    fits = not isinstance(message, messages.ManagerReplied) or _fits(transaction, message)
     if (manager or confirm) and fits and step.after.transaction(transaction.tx_id) == transaction:
         yield f"{transaction.kind} goes on waiting after {type(message).__name__}"
 
 
-def _fits(transaction: Transaction, message: ManagerReplied) -> bool:
+def _fits(transaction: Transaction, message: messages.ManagerReplied) -> bool:
     kinds = {
         "add_agent": "ADD_AGENT",
         "handover": "ADD_AGENT",

@@ -34,7 +34,6 @@ _REQUESTS: Mapping[ManagerRequest, str] = {
 def request(
     story: Unfolding, what: ManagerRequest, tx_id: str, at: float, *, agent_id: str | None = None, **about: Any
 ) -> None:
-    """Ask the session manager, on the record, with a timer."""
     payload = {"agent_id": agent_id, **about} if agent_id else about
     story.say(wording.of_chain(Event.CONTROL, _REQUESTS[what], Target.SYSTEM, tx_id, payload, at))
     story.ask(AskManager(tx_id, what, agent_id, about), AwaitManager(tx_id))
@@ -89,7 +88,7 @@ def who_is_here(agent_id: str | None, state: SessionState) -> dict[str, Any]:
     """The error for an agent that is not there, with those who are."""
     here = staying_members(state)
     listed = ", ".join(here) or "nobody"
-    error = wording.error("agent_not_in_session", f"Agent {agent_id!r} is not in this session; here are: {listed}.")
+    error = wording.end("agent_not_in_session", f"Agent {agent_id!r} is not in this session; here are: {listed}.")
     return {**error, "agent_id": agent_id, "members": here}
 
 
@@ -197,8 +196,7 @@ def end_turn(
     fallback = story.state.fallback
     if status == "failed" and fallback is not None and fallback.agent_id == turn.agent_id and not by_the_host:
         give_back(story, fallback, facts[0].subtype, at)
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 def _forget_its_handover(story: Unfolding, turn: Turn, status: str, at: float) -> None:
@@ -208,10 +206,10 @@ def _forget_its_handover(story: Unfolding, turn: Turn, status: str, at: float) -
             reject(story, transaction, f"turn_{status}", at)
 
 
-def go_on(story: Unfolding, at: float) -> None:
+def go_on(story: Unfolding, at: float) -> Decision:
     """Removals first, then a handover, then the line, and the end of the session when nothing else is left."""
     if story.state.turn is not None or story.state.held:
-        return
+        return story.decision()
     for transaction in _waiting_for_turns(story.state, "remove_agent"):
         leave(story, transaction, at)
     for transaction in _waiting_for_turns(story.state, "handover"):
@@ -219,13 +217,13 @@ def go_on(story: Unfolding, at: float) -> None:
     while story.state.turn is None and story.state.queue:
         _serve_the_line(story, at)
     _close_when_quiet(story, at)
+    return story.decision()
 
 
 def resume_line(state: SessionState, message: LineResumed) -> Decision:
     """Go on with what an owner left waiting that was stopped; nothing else is decided again."""
     story = Unfolding(state)
-    go_on(story, message.at)
-    return story.decision()
+    return go_on(story, message.at)
 
 
 def _waiting_for_turns(state: SessionState, kind: str) -> list[Transaction]:
@@ -236,7 +234,7 @@ def _serve_the_line(story: Unfolding, at: float) -> None:
     turn = story.state.queue[0]
     agent_id = next_agent(story.state, turn)
     if agent_id is None:
-        story.say(wording.failure(turn, wording.error("no_agent", "There is no agent to answer."), at))
+        story.say(wording.failure(turn, wording.end("no_agent", "There is no agent to answer."), at))
         story.ask(EndRun(turn.turn_id, "failed"))
         return
     facts, commands = dispatch(story.state, turn, agent_id, at)
@@ -265,7 +263,6 @@ def timers(state: SessionState) -> tuple[Command, ...]:
 
 
 def transaction_timers(state: SessionState) -> tuple[ChainCommand, ...]:
-    """The part of them that is about transactions."""
     if not state.transactions:
         return ()
     return tuple(command for found in state.transactions for command in _again(found))

@@ -82,8 +82,6 @@ def _payload(fact: Fact) -> Mapping[str, Any]:
 
 
 def _begins(kind: Chain, waiting: Pending) -> Callable[[SessionState, Fact], SessionState]:
-    """A fact that begins a transaction, or takes the one it names to its next wait."""
-
     def begin(state: SessionState, fact: Fact) -> SessionState:
         if fact.tx_id is None:
             return state
@@ -154,7 +152,6 @@ def _handed_over(state: SessionState, fact: Fact) -> SessionState:
 
 
 def _joined_for_a_handover(state: SessionState, fact: Fact) -> SessionState:
-    """The manager said yes: an invitation is over, a handover now waits for quiet."""
     known = state.transaction(fact.tx_id)
     if known is not None and known.kind == "handover":
         return _with_transaction(state, replace(known, waiting=Pending.TURN_END))
@@ -276,7 +273,6 @@ def _ended(state: SessionState, fact: Fact) -> SessionState:
 
 
 def _trimmed(state: SessionState, fact: Fact) -> SessionState:
-    """Restore the state that the trimmed part of the log led to, from the fact that says so."""
     kept = _payload(fact).get("state")
     return convert(kept, SessionState) if kept is not None else state
 

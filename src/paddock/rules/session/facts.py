@@ -116,7 +116,6 @@ ENDINGS: Mapping[tuple[Event, str], str] = {
 
 @cache
 def kind_of(event: Event, subtype: str) -> str:
-    """A pair as the log names it."""
     return f"{event}:{subtype}" if subtype else str(event)
 
 

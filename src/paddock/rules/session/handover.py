@@ -7,7 +7,7 @@ from paddock.rules.session import wording
 from paddock.rules.session.chains import go_on, handover_word, join, reject
 from paddock.rules.session.commands import AwaitConfirm
 from paddock.rules.session.decision import Decision, Unfolding, ignored
-from paddock.rules.session.facts import MANAGER_SENDER, Event, Fact, Target
+from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import ConfirmTimedOut, HandoverAnswered, HandoverRequested
 from paddock.rules.session.state import Pending, SessionState, Transaction, Turn
 
@@ -68,11 +68,9 @@ def answer_handover(state: SessionState, message: HandoverAnswered) -> Decision:
     by = wording.user(message.user_id)
     if not message.confirmed:
         reject(story, transaction, "user", message.at, by=by)
-        go_on(story, message.at)
-        return story.decision()
+        return go_on(story, message.at)
     story.say(handover_word("HANDOVER_CONFIRM", transaction, message.at, sender=by, next_turn_id=message.turn_id))
-    go_on(story, message.at)
-    return story.decision()
+    return go_on(story, message.at)
 
 
 def _pending(state: SessionState, tx_id: str | None) -> Transaction | None:
@@ -86,20 +84,16 @@ def confirm_timed_out(state: SessionState, message: ConfirmTimedOut) -> Decision
         return ignored("confirm_timeout_ignored", None, "not_waiting")
     story = Unfolding(state)
     reject(story, transaction, "timeout", message.at)
-    go_on(story, message.at)
-    return story.decision()
+    return go_on(story, message.at)
 
 
 def heir_added(state: SessionState, transaction: Transaction, info: Mapping[str, Any], at: float) -> Decision:
     """The agent that is handed over to has joined; it takes over as soon as nothing is live."""
     told = {"agent_id": transaction.agent_id, **info}
-    done = wording.of_chain(
-        Event.CONTROL, "ADD_AGENT_DONE", Target.SYSTEM, transaction.tx_id, told, at, sender=MANAGER_SENDER
-    )
+    done = wording.from_manager("ADD_AGENT_DONE", transaction.tx_id, told, at)
     story = Unfolding(state, [done])
     if transaction.agent_id not in story.state.members:
         join(story, transaction, info, at)
     if state.closing:
         reject(story, transaction, "session_closing", at)
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)

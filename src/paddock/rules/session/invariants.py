@@ -7,31 +7,11 @@ docs/spec/session.md.
 
 from collections.abc import Callable, Iterator, Mapping
 
+from paddock.rules.session import commands, messages
 from paddock.rules.session.chain_checks import CHAIN_CHECKS, Step, hands_over
-from paddock.rules.session.commands import (
-    AskManager,
-    AwaitAck,
-    AwaitCancelAck,
-    AwaitConfirm,
-    AwaitManager,
-    CancelRun,
-    EndRun,
-    ForceStop,
-    StartRun,
-)
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import VOCABULARY, Event, Target
-from paddock.rules.session.messages import (
-    AckTimedOut,
-    CancelAcknowledged,
-    CancelRequested,
-    CancelTimedOut,
-    LineResumed,
-    Message,
-    OutputReceived,
-    RunFailed,
-    UserInput,
-)
+from paddock.rules.session.messages import Message
 from paddock.rules.session.state import Pending, SessionState, Transaction, TurnStatus, Wait
 
 
@@ -42,9 +22,6 @@ def violations(before: SessionState, message: Message, decision: Decision, after
     ends = tuple((fact.turn_id or "", ending) for fact in decision.facts if (ending := fact.ending))
     step = Step(before, message, decision, after, alive, ends)
     return [f"{line}: {broken}" for line, check in CHECKS.items() for broken in check(step)]
-
-
-# --- the state --------------------------------------------------------------------------------------------------------
 
 
 def _speaker_owns_the_turn(step: Step) -> Iterator[str]:
@@ -68,8 +45,7 @@ def _line_stands_behind_a_turn(step: Step) -> Iterator[str]:
 
 
 def _stays_held(step: Step) -> bool:
-    """Return true while the host is stopping, or was stopped and nobody has resumed what waits."""
-    goes_on = isinstance(step.message, LineResumed | UserInput)
+    goes_on = isinstance(step.message, messages.LineResumed | messages.UserInput)
     return step.after.held or (step.before.left_waiting and not goes_on)
 
 
@@ -90,7 +66,7 @@ def _transaction_waits(step: Step, transaction: Transaction) -> Iterator[str]:
     if known is not None and known.waiting is waiting:
         return
     armed = {type(command) for command in step.decision.commands if getattr(command, "tx_id", None) == tx_id}
-    missing = {AskManager, AwaitManager} if waiting is Pending.MANAGER else {AwaitConfirm}
+    missing = {commands.AskManager, commands.AwaitManager} if waiting is Pending.MANAGER else {commands.AwaitConfirm}
     if missing - armed:
         yield f"{transaction.kind} waits for {waiting} and nobody was asked, or without a timer"
 
@@ -108,7 +84,7 @@ def _turn_waits(step: Step) -> Iterator[str]:
             yield f"{turn.turn_id} waits for {wait} without a timer"
 
 
-_TIMER = {Wait.INPUT_ACK: AwaitAck, Wait.CANCEL_ACK: AwaitCancelAck}
+_TIMER = {Wait.INPUT_ACK: commands.AwaitAck, Wait.CANCEL_ACK: commands.AwaitCancelAck}
 
 
 # --- the end of turns -------------------------------------------------------------------------------------------------
@@ -128,7 +104,9 @@ def _turns_end_once(step: Step) -> Iterator[str]:
 
 
 def _ends_are_told_to_the_host(step: Step) -> Iterator[str]:
-    told = tuple((command.turn_id, command.status) for command in step.decision.commands if type(command) is EndRun)
+    told = tuple(
+        (command.turn_id, command.status) for command in step.decision.commands if type(command) is commands.EndRun
+    )
     if told != step.ends:
         yield f"recorded {step.ends}, told the host {told}"
 
@@ -146,15 +124,15 @@ def _ended_turns_are_silent(step: Step) -> Iterator[str]:
 
 def _input_is_never_lost(step: Step) -> Iterator[str]:
     message = step.message
-    if isinstance(message, UserInput) and message.turn_id not in step.alive:
+    if isinstance(message, messages.UserInput) and message.turn_id not in step.alive:
         yield f"{message.turn_id} is not on record"
 
 
 def _one_turn_at_a_time(step: Step) -> Iterator[str]:
     turn, before = step.after.turn, step.before.turn
     new = turn if turn is not None and (before is None or before.turn_id != turn.turn_id) else None
-    started = [command for command in step.decision.commands if type(command) is StartRun]
-    if started != ([StartRun(new.turn_id, new.agent_id)] if new else []):
+    started = [command for command in step.decision.commands if type(command) is commands.StartRun]
+    if started != ([commands.StartRun(new.turn_id, new.agent_id)] if new else []):
         yield f"{new.turn_id if new else 'nothing'} went live, {started} was started"
     if new and before and all(turn_id != before.turn_id for turn_id, _ in step.ends):
         yield f"{new.turn_id} started while {before.turn_id} was live"
@@ -179,7 +157,7 @@ def _line_keeps_its_order(step: Step) -> Iterator[str]:
 
 def _cancel_means_the_turn(step: Step) -> Iterator[str]:
     message, turn = step.message, step.before.turn
-    if not isinstance(message, CancelRequested) or step.before.closed:
+    if not isinstance(message, messages.CancelRequested) or step.before.closed:
         return
     named = message.turn_id or (turn.turn_id if turn else None)
     if named is None or named not in step.before.live_turn_ids or any(turn_id == named for turn_id, _ in step.ends):
@@ -193,34 +171,34 @@ def _cancel_comes_to_an_end(step: Step) -> Iterator[str]:
     turn, message = step.addressed, step.message
     if turn is None or not turn.is_being_cancelled:
         return
-    if isinstance(message, CancelAcknowledged | CancelTimedOut | RunFailed) and not step.ended(
-        turn.turn_id, "cancelled"
-    ):
+    if isinstance(
+        message, messages.CancelAcknowledged | messages.CancelTimedOut | messages.RunFailed
+    ) and not step.ended(turn.turn_id, "cancelled"):
         yield f"{turn.turn_id} was asked to stop and goes on after {type(message).__name__}"
-    stop = ForceStop(turn.turn_id, turn.agent_id)
-    if isinstance(message, CancelTimedOut) and stop not in step.decision.commands:
+    stop = commands.ForceStop(turn.turn_id, turn.agent_id)
+    if isinstance(message, messages.CancelTimedOut) and stop not in step.decision.commands:
         yield f"{turn.turn_id} did not answer and was not cut off"
 
 
 def _route_timeout_ends_and_cancels(step: Step) -> Iterator[str]:
     turn = step.addressed
-    if turn is None or not isinstance(step.message, AckTimedOut) or Wait.INPUT_ACK not in turn.waiting:
+    if turn is None or not isinstance(step.message, messages.AckTimedOut) or Wait.INPUT_ACK not in turn.waiting:
         return
     if not step.ended(turn.turn_id, "failed"):
         yield f"{turn.turn_id} goes on although nobody took it"
-    if CancelRun(turn.turn_id, turn.agent_id, "route_timeout") not in step.decision.commands:
+    if commands.CancelRun(turn.turn_id, turn.agent_id, "route_timeout") not in step.decision.commands:
         yield f"{turn.turn_id} timed out and its agent was not told"
 
 
 def _failure_ends_the_turn(step: Step) -> Iterator[str]:
     message = step.message
-    if isinstance(message, RunFailed) and message.turn_id in step.after.live_turn_ids:
+    if isinstance(message, messages.RunFailed) and message.turn_id in step.after.live_turn_ids:
         yield f"{message.turn_id} goes on without its run"
 
 
 def _final_ends_the_turn(step: Step) -> Iterator[str]:
     turn, message = step.addressed, step.message
-    if turn is None or not isinstance(message, OutputReceived) or message.kind != "FINAL":
+    if turn is None or not isinstance(message, messages.OutputReceived) or message.kind != "FINAL":
         return
     if message.agent_id == turn.agent_id and not step.ended(turn.turn_id, "completed"):
         yield f"the final word of {turn.turn_id} did not complete it"
@@ -230,10 +208,10 @@ def _output_is_forwarded_unchanged(step: Step) -> Iterator[str]:
     """Exactly what the live turn's own agent said, and nothing else, reaches the front end as output."""
     message, turn = step.message, step.addressed
     said = [fact for fact in step.decision.facts if fact.event is Event.AGENT_OUTPUT]
-    heard = isinstance(message, OutputReceived) and turn is not None and turn.agent_id == message.agent_id
+    heard = isinstance(message, messages.OutputReceived) and turn is not None and turn.agent_id == message.agent_id
     if len(said) != heard:
         yield f"{len(said)} outputs recorded, {int(heard)} due"
-    if said and isinstance(message, OutputReceived):
+    if said and isinstance(message, messages.OutputReceived):
         kept = said[0].payload is message.payload and said[0].metadata is message.metadata
         if not kept or (said[0].subtype, said[0].sender) != (message.kind, f"agent:{message.agent_id}"):
             yield f"the output of {message.turn_id} was changed on its way"

@@ -7,7 +7,7 @@ from paddock.rules.session import wording
 from paddock.rules.session.cancel import ask_to_stop
 from paddock.rules.session.chains import go_on, join, leave, reject, request, who_is_here
 from paddock.rules.session.decision import Decision, Unfolding, ignored
-from paddock.rules.session.facts import MANAGER_SENDER, Event, Fact, Target
+from paddock.rules.session.facts import Event, Fact
 from paddock.rules.session.messages import InviteRequested, RemoveRequested, SwitchRequested
 from paddock.rules.session.state import SessionState, Transaction
 
@@ -19,9 +19,6 @@ def refusing_controls(state: SessionState) -> str | None:
     if state.closed:
         return "session_closed"
     return "session_closing" if state.closing else None
-
-
-# --- switch -----------------------------------------------------------------------------------------------------------
 
 
 def request_switch(state: SessionState, message: SwitchRequested) -> Decision:
@@ -36,9 +33,6 @@ def request_switch(state: SessionState, message: SwitchRequested) -> Decision:
     by = wording.user(message.user_id)
     active = state.active_agent_id
     return Decision((wording.switched(message.agent_id, active, "user", "SWITCH_AGENT", message.at, sender=by),))
-
-
-# --- invite -----------------------------------------------------------------------------------------------------------
 
 
 def request_invite(state: SessionState, message: InviteRequested) -> Decision:
@@ -73,13 +67,12 @@ def _invite_failed(message: InviteRequested, code: str, text: str) -> Fact:
 
 
 def agent_added(state: SessionState, transaction: Transaction, info: Mapping[str, Any], at: float) -> Decision:
-    story = Unfolding(state, [_from_manager("ADD_AGENT_DONE", transaction, {**info}, at)])
+    story = Unfolding(state, [_from_manager("ADD_AGENT_DONE", transaction, info, at)])
     agent_id = transaction.agent_id or ""
     if agent_id not in story.state.members:
         join(story, transaction, info, at)
     _activate(story, agent_id, transaction.tx_id, at, wanted=transaction.activate)
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 def _activate(story: Unfolding, agent_id: str, tx_id: str, at: float, *, wanted: bool) -> None:
@@ -89,21 +82,12 @@ def _activate(story: Unfolding, agent_id: str, tx_id: str, at: float, *, wanted:
         story.say(wording.switched(agent_id, active, "invited", "INVITE_AGENT", at, tx_id=tx_id))
 
 
-def adding_failed(
-    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
-) -> Decision:
-    story = Unfolding(state)
-    if answered:
-        story.say(_from_manager("ADD_AGENT_FAILED", transaction, error, at))
+def adding_failed(story: Unfolding, transaction: Transaction, error: Mapping[str, Any], at: float) -> Decision:
     told = {**error, "agent_id": transaction.agent_id}
     story.say(wording.tell(Event.ERROR, "ADD_AGENT_FAILED", transaction.tx_id, told, at))
     if transaction.kind == "handover":
         reject(story, transaction, "add_agent_failed", at)
-    go_on(story, at)
-    return story.decision()
-
-
-# --- remove -----------------------------------------------------------------------------------------------------------
+    return go_on(story, at)
 
 
 def request_remove(state: SessionState, message: RemoveRequested) -> Decision:
@@ -144,29 +128,22 @@ def _leave_now(story: Unfolding, tx_id: str, at: float) -> None:
 
 
 def agent_removed(state: SessionState, transaction: Transaction, info: Mapping[str, Any], at: float) -> Decision:
-    story = Unfolding(state, [_from_manager("REMOVE_AGENT_DONE", transaction, {**info}, at)])
+    story = Unfolding(state, [_from_manager("REMOVE_AGENT_DONE", transaction, info, at)])
     told = {"agent_id": transaction.agent_id}
     story.say(wording.tell(Event.EVENT, "AGENT_REMOVED", transaction.tx_id, told, at))
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
-def removing_failed(
-    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
-) -> Decision:
+def removing_failed(story: Unfolding, transaction: Transaction, error: Mapping[str, Any], at: float) -> Decision:
     """Make the agent a member again, because its state could not be kept."""
-    story = Unfolding(state)
-    if answered:
-        story.say(_from_manager("REMOVE_AGENT_FAILED", transaction, error, at))
     agent_id = transaction.agent_id or ""
     told = {**error, "agent_id": agent_id}
     story.say(wording.tell(Event.ERROR, "REMOVE_AGENT_FAILED", transaction.tx_id, told, at))
     join(story, transaction, {"reason": "remove_failed"}, at)
     _activate(story, agent_id, transaction.tx_id, at, wanted=False)
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 def _from_manager(subtype: str, transaction: Transaction, payload: Mapping[str, Any], at: float) -> Fact:
     told = {"agent_id": transaction.agent_id, **payload}
-    return wording.of_chain(Event.CONTROL, subtype, Target.SYSTEM, transaction.tx_id, told, at, sender=MANAGER_SENDER)
+    return wording.from_manager(subtype, transaction.tx_id, told, at)

@@ -7,6 +7,7 @@ gives the same session.
 from collections.abc import Mapping
 from typing import Any
 
+from paddock.rules.errors import EndCode
 from paddock.rules.session.facts import ManagerAnswer, OutputKind
 from paddock.rules.values import Value, nothing
 
@@ -22,7 +23,11 @@ class Agents(Value, frozen=True):
     max_queue: int = 100
 
 
-class UserInput(Value, frozen=True):
+class Message(Value, frozen=True):
+    """Something that the session hears."""
+
+
+class UserInput(Message, frozen=True):
     """Somebody said something. `turn_id` is minted once by the host; `agent_id` is the agent explicitly asked for."""
 
     turn_id: str
@@ -35,7 +40,7 @@ class UserInput(Value, frozen=True):
     at: float = 0.0
 
 
-class CancelRequested(Value, frozen=True):
+class CancelRequested(Message, frozen=True):
     """Somebody wants a turn to stop; without `turn_id`, whichever is live."""
 
     turn_id: str | None
@@ -44,21 +49,21 @@ class CancelRequested(Value, frozen=True):
     at: float = 0.0
 
 
-class InputAcknowledged(Value, frozen=True):
+class InputAcknowledged(Message, frozen=True):
     """The agent has the input and will work on it."""
 
     turn_id: str
     at: float = 0.0
 
 
-class CancelAcknowledged(Value, frozen=True):
+class CancelAcknowledged(Message, frozen=True):
     """The agent has stopped working on the turn."""
 
     turn_id: str
     at: float = 0.0
 
 
-class OutputReceived(Value, frozen=True):
+class OutputReceived(Message, frozen=True):
     """An agent said something in a turn. `agent_id` is who the connection says it is, not what a frame claims."""
 
     turn_id: str
@@ -69,17 +74,17 @@ class OutputReceived(Value, frozen=True):
     at: float = 0.0
 
 
-class RunFailed(Value, frozen=True):
+class RunFailed(Message, frozen=True):
     """The run can say nothing more: it failed, lost its process, passed its deadline, or expired in the queue."""
 
     turn_id: str
-    code: str
+    code: EndCode
     message: str
     retryable: bool = False
     at: float = 0.0
 
 
-class RunGranted(Value, frozen=True):
+class RunGranted(Message, frozen=True):
     """The grant of the live turn is known: its runner had to be started first to learn what it asks for."""
 
     turn_id: str
@@ -87,21 +92,21 @@ class RunGranted(Value, frozen=True):
     at: float = 0.0
 
 
-class AckTimedOut(Value, frozen=True):
+class AckTimedOut(Message, frozen=True):
     """The time asked for by `AwaitAck` is over."""
 
     turn_id: str
     at: float = 0.0
 
 
-class CancelTimedOut(Value, frozen=True):
+class CancelTimedOut(Message, frozen=True):
     """The time asked for by `AwaitCancelAck` is over."""
 
     turn_id: str
     at: float = 0.0
 
 
-class SteeringTaken(Value, frozen=True):
+class SteeringTaken(Message, frozen=True):
     """The runner of the live turn `into_turn_id` takes in an input that waits behind it."""
 
     turn_id: str
@@ -109,7 +114,7 @@ class SteeringTaken(Value, frozen=True):
     at: float = 0.0
 
 
-class LineResumed(Value, frozen=True):
+class LineResumed(Message, frozen=True):
     """A new owner goes on with what waits although nothing is live: the one before was stopped."""
 
     at: float = 0.0
@@ -118,13 +123,13 @@ class LineResumed(Value, frozen=True):
 # --- what people ask of the session itself ----------------------------------------------------------------------------
 
 
-class SwitchRequested(Value, frozen=True):
+class SwitchRequested(Message, frozen=True):
     agent_id: str
     user_id: str
     at: float = 0.0
 
 
-class InviteRequested(Value, frozen=True):
+class InviteRequested(Message, frozen=True):
     """Somebody wants an agent to join. `tx_id` is minted once by the host, like every `tx_id` here."""
 
     tx_id: str
@@ -134,7 +139,7 @@ class InviteRequested(Value, frozen=True):
     at: float = 0.0
 
 
-class RemoveRequested(Value, frozen=True):
+class RemoveRequested(Message, frozen=True):
     """Somebody wants an agent to leave. `default_agent_id` takes its place, if it is a member."""
 
     tx_id: str
@@ -145,7 +150,7 @@ class RemoveRequested(Value, frozen=True):
     at: float = 0.0
 
 
-class HandoverRequested(Value, frozen=True):
+class HandoverRequested(Message, frozen=True):
     """The agent of the live turn would like another one to go on. `known` are all agents that exist; the default is who
     answers when the other one fails at once and the first has left."""
 
@@ -160,7 +165,7 @@ class HandoverRequested(Value, frozen=True):
     default_agent_id: str | None = None
 
 
-class HandoverAnswered(Value, frozen=True):
+class HandoverAnswered(Message, frozen=True):
     """The user's word on a handover; without `tx_id`, on the one that is pending. `turn_id` is for the turn to come."""
 
     tx_id: str | None
@@ -170,23 +175,20 @@ class HandoverAnswered(Value, frozen=True):
     at: float = 0.0
 
 
-class OpenRequested(Value, frozen=True):
+class OpenRequested(Message, frozen=True):
     tx_id: str
     user_id: str
     at: float = 0.0
 
 
-class CloseRequested(Value, frozen=True):
+class CloseRequested(Message, frozen=True):
     tx_id: str
     user_id: str
     reason: str = "user"
     at: float = 0.0
 
 
-# --- answers to transactions ------------------------------------------------------------------------------------------
-
-
-class ManagerReplied(Value, frozen=True):
+class ManagerReplied(Message, frozen=True):
     """The session manager answered one request. A failure's payload is its error."""
 
     tx_id: str
@@ -195,40 +197,15 @@ class ManagerReplied(Value, frozen=True):
     at: float = 0.0
 
 
-class ManagerTimedOut(Value, frozen=True):
+class ManagerTimedOut(Message, frozen=True):
     """The time asked for by `AwaitManager` is over."""
 
     tx_id: str
     at: float = 0.0
 
 
-class ConfirmTimedOut(Value, frozen=True):
+class ConfirmTimedOut(Message, frozen=True):
     """The time asked for by `AwaitConfirm` is over."""
 
     tx_id: str
     at: float = 0.0
-
-
-Message = (
-    UserInput
-    | CancelRequested
-    | InputAcknowledged
-    | CancelAcknowledged
-    | OutputReceived
-    | RunFailed
-    | RunGranted
-    | AckTimedOut
-    | CancelTimedOut
-    | SteeringTaken
-    | LineResumed
-    | SwitchRequested
-    | InviteRequested
-    | RemoveRequested
-    | HandoverRequested
-    | HandoverAnswered
-    | OpenRequested
-    | CloseRequested
-    | ManagerReplied
-    | ManagerTimedOut
-    | ConfirmTimedOut
-)

@@ -1,14 +1,14 @@
 """Opening and closing the session, and the answers of the session manager (scenario H)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from paddock.rules.session import wording
 from paddock.rules.session.cancel import ask_to_stop
 from paddock.rules.session.chains import go_on, reject, request
 from paddock.rules.session.commands import EndRun
 from paddock.rules.session.decision import Decision, Unfolding, ignored
-from paddock.rules.session.facts import MANAGER_SENDER, Event, Target
+from paddock.rules.session.facts import Event, Target
 from paddock.rules.session.handover import heir_added
 from paddock.rules.session.members import adding_failed, agent_added, agent_removed, refusing_controls, removing_failed
 from paddock.rules.session.messages import CloseRequested, ManagerReplied, ManagerTimedOut, OpenRequested
@@ -44,11 +44,7 @@ def request_close(state: SessionState, message: CloseRequested) -> Decision:
         facts, commands = ask_to_stop(state.turn, "session_closing", message.at)
         story.say(*facts)
         story.ask(*commands)
-    go_on(story, message.at)
-    return story.decision()
-
-
-# --- what the manager answers -----------------------------------------------------------------------------------------
+    return go_on(story, message.at)
 
 
 def _opened(state: SessionState, transaction: Transaction, payload: Mapping[str, Any], at: float) -> Decision:
@@ -56,62 +52,31 @@ def _opened(state: SessionState, transaction: Transaction, payload: Mapping[str,
     story = Unfolding(state)
     if state.closed or not state.opened:
         told = {"members": list(payload.get("members") or ()), "active_agent_id": payload.get("active_agent_id")}
-        story.say(
-            wording.of_chain(
-                Event.CONTROL,
-                "SESSION_OPENED",
-                Target.BROADCAST,
-                transaction.tx_id,
-                told,
-                at,
-                sender=MANAGER_SENDER,
-            )
-        )
+        story.say(wording.from_manager("SESSION_OPENED", transaction.tx_id, told, at, Target.BROADCAST))
     seen = {"members": list(story.state.members), "active_agent_id": story.state.active_agent_id}
     story.say(wording.tell(Event.EVENT, "SESSION_OPENED", transaction.tx_id, seen, at))
-    go_on(story, at)
-    return story.decision()
+    return go_on(story, at)
 
 
 def _closed(state: SessionState, transaction: Transaction, payload: Mapping[str, Any], at: float) -> Decision:
     told = {"reason": transaction.reason, **payload}
-    control = wording.of_chain(
-        Event.CONTROL, "SESSION_CLOSED", Target.BROADCAST, transaction.tx_id, told, at, sender=MANAGER_SENDER
-    )
+    control = wording.from_manager("SESSION_CLOSED", transaction.tx_id, told, at, Target.BROADCAST)
     story = Unfolding(state, [control])
     story.say(wording.tell(Event.EVENT, "SESSION_CLOSED", transaction.tx_id, told, at))
     return story.decision()
 
 
-def _session_failed(
-    state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
-) -> Decision:
-    """The session stays what it was."""
-    story = Unfolding(state)
-    if answered:
-        failed = wording.of_chain(
-            Event.CONTROL, "SESSION_FAILED", Target.SYSTEM, transaction.tx_id, error, at, sender=MANAGER_SENDER
-        )
-        story.say(failed)
+def _session_failed(story: Unfolding, transaction: Transaction, error: Mapping[str, Any], at: float) -> Decision:
     told = {**error, "request": transaction.kind}
     story.say(wording.tell(Event.ERROR, "SESSION_FAILED", transaction.tx_id, told, at))
-    go_on(story, at)
-    return story.decision()
-
-
-class _Failed(Protocol):
-    def __call__(
-        self, state: SessionState, transaction: Transaction, error: Mapping[str, Any], at: float, *, answered: bool
-    ) -> Decision: ...
+    return go_on(story, at)
 
 
 class _Answers(NamedTuple):
-    """The answers a chain waits for, and the function that handles each."""
-
     done: str
     failed: str
     when_done: Callable[[SessionState, Transaction, Mapping[str, Any], float], Decision]
-    when_failed: _Failed
+    when_failed: Callable[[Unfolding, Transaction, Mapping[str, Any], float], Decision]
 
 
 _CHAINS: Mapping[str, _Answers] = {
@@ -132,7 +97,9 @@ def manager_replied(state: SessionState, message: ManagerReplied) -> Decision:
     if message.answer == answers.done:
         return answers.when_done(state, transaction, message.payload, message.at)
     if message.answer == answers.failed:
-        return answers.when_failed(state, transaction, message.payload, message.at, answered=True)
+        told = {} if answers.failed == "SESSION_FAILED" else {"agent_id": transaction.agent_id}
+        said = wording.from_manager(answers.failed, transaction.tx_id, {**told, **message.payload}, message.at)
+        return answers.when_failed(Unfolding(state, [said]), transaction, message.payload, message.at)
     return ignored("manager_answer_ignored", None, "another_question")
 
 
@@ -141,7 +108,7 @@ def manager_timed_out(state: SessionState, message: ManagerTimedOut) -> Decision
     if transaction is None:
         return ignored("manager_timeout_ignored", None, "not_waiting")
     error = wording.error("manager_timeout", "The session manager did not answer in time.", retryable=True)
-    return _CHAINS[transaction.kind].when_failed(state, transaction, error, message.at, answered=False)
+    return _CHAINS[transaction.kind].when_failed(Unfolding(state), transaction, error, message.at)
 
 
 def _asked(state: SessionState, tx_id: str) -> Transaction | None:

@@ -38,7 +38,6 @@ def without_mention(text: str, agent_id: str) -> str:
 
 
 def _calls(said: str, name: str) -> bool:
-    """Return true if a text begins with this name, in any spelling, and the name ends there."""
     return _folded(said[: len(name)]) == _folded(name) and not _goes_on(said[len(name) :], name)
 
 
@@ -82,24 +81,16 @@ def opening(message: UserInput) -> Fact:
 
 def dispatch(state: SessionState, turn: QueuedTurn, agent_id: str, at: float) -> tuple[list[Fact], tuple[Command, ...]]:
     """Hand the turn to its agent, who joins and becomes active first if need be."""
-    facts = [*_joining(state, turn, agent_id, at), *_switching(state, turn, agent_id, at)]
+    facts: list[Fact] = []
+    if agent_id not in state.members:
+        facts.append(wording.to_frontend(Event.EVENT, "AGENT_ADDED", turn, {"agent_id": agent_id}, at))
+    if agent_id != state.active_agent_id:
+        reason = "mention" if turn.asked else "default_agent"
+        payload = {"from": state.active_agent_id, "to": agent_id, "reason": reason, "trigger": "USER_INPUT"}
+        facts.append(_broadcast("SWITCH_AGENT", turn.turn_id, turn.trace_id, payload, at))
     facts.append(wording.to_agent(Event.USER_INPUT, "", turn, agent_id, None, at, sender=turn.requested_by))
     facts.append(wording.to_frontend(Event.EVENT, "TURN_ACCEPTED", turn, {"agent_id": agent_id}, at))
     return facts, (StartRun(turn.turn_id, agent_id), AwaitAck(turn.turn_id))
-
-
-def _joining(state: SessionState, turn: QueuedTurn, agent_id: str, at: float) -> list[Fact]:
-    if agent_id in state.members:
-        return []
-    return [wording.to_frontend(Event.EVENT, "AGENT_ADDED", turn, {"agent_id": agent_id}, at)]
-
-
-def _switching(state: SessionState, turn: QueuedTurn, agent_id: str, at: float) -> list[Fact]:
-    if agent_id == state.active_agent_id:
-        return []
-    reason = "mention" if turn.asked else "default_agent"
-    payload = {"from": state.active_agent_id, "to": agent_id, "reason": reason, "trigger": "USER_INPUT"}
-    return [_broadcast("SWITCH_AGENT", turn.turn_id, turn.trace_id, payload, at)]
 
 
 def _broadcast(subtype: str, turn_id: str, trace_id: str, payload: Any, at: float) -> Fact:

@@ -165,7 +165,6 @@ _decode = msgspec.json.Decoder(SessionState).decode
 
 
 def to_bytes(state: SessionState) -> bytes:
-    """The snapshot of a state."""
     return _encode(msgspec.structs.replace(state, held=False) if state.held else state)
 
 
@@ -205,43 +204,30 @@ class SessionContext(Value, frozen=True):
 
 
 def session_context(state: SessionState) -> SessionContext:
-    live = {state.turn.turn_id: _live(state.turn)} if state.turn else {}
+    turns = (*((state.turn,) if state.turn else ()), *state.queue)
     return SessionContext(
         active_agent_id=state.active_agent_id,
         agents_in_session=state.members,
         speaking_agent_id=state.speaking_agent_id,
         user_interruptible=state.user_interruptible,
-        inflight={**live, **{queued.turn_id: _waiting(queued) for queued in state.queue}},
+        inflight={turn.turn_id: _inflight(turn) for turn in turns},
         transactions={found.tx_id: found for found in state.transactions},
         opened=state.opened,
         closed=state.closed,
     )
 
 
-def _live(turn: Turn) -> Inflight:
+def _inflight(turn: Turn | QueuedTurn) -> Inflight:
+    live = turn if isinstance(turn, Turn) else None
     return Inflight(
         turn_id=turn.turn_id,
         trace_id=turn.trace_id,
         requested_by=turn.requested_by,
         target_agent_id=turn.agent_id,
-        status=turn.status.value,
+        status=live.status.value if live else "QUEUED",
         created_at=turn.created_at,
-        last_output_at=turn.last_output_at,
+        last_output_at=live.last_output_at if live else None,
         collected_output=turn.turn_id,
-        waiting=tuple(wait.value for wait in turn.waiting),
-        parent_turn_id=turn.parent_turn_id,
-    )
-
-
-def _waiting(turn: QueuedTurn) -> Inflight:
-    return Inflight(
-        turn_id=turn.turn_id,
-        trace_id=turn.trace_id,
-        requested_by=turn.requested_by,
-        target_agent_id=turn.agent_id,
-        status="QUEUED",
-        created_at=turn.created_at,
-        last_output_at=None,
-        collected_output=turn.turn_id,
-        waiting=(),
+        waiting=tuple(wait.value for wait in live.waiting) if live else (),
+        parent_turn_id=live.parent_turn_id if live else None,
     )

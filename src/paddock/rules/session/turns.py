@@ -3,29 +3,18 @@
 from typing import Any
 
 from paddock.rules.cluster import WHY
-from paddock.rules.session import wording
+from paddock.rules.session import messages, wording
 from paddock.rules.session.cancel import ask_to_stop, stopped, tell_agent_to_stop
 from paddock.rules.session.chains import end_turn, go_on, not_in_session
 from paddock.rules.session.commands import CancelRun, Command, EndRun, OfferSteering
 from paddock.rules.session.decision import Decision, Unfolding, ignored
 from paddock.rules.session.evolve import evolve
 from paddock.rules.session.facts import Event, Fact, Target
-from paddock.rules.session.messages import (
-    AckTimedOut,
-    InputAcknowledged,
-    OutputReceived,
-    RunFailed,
-    RunGranted,
-    SteeringTaken,
-    UserInput,
-)
 from paddock.rules.session.routing import configured, dispatch, opening, route
 from paddock.rules.session.state import QueuedTurn, SessionState, Turn, TurnStatus, Wait
 
-# --- input -----------------------------------------------------------------------------------------------------------
 
-
-def take_input(state: SessionState, message: UserInput) -> Decision:
+def take_input(state: SessionState, message: messages.UserInput) -> Decision:
     """Every input is put on record; then it goes to its agent, waits in line, or is refused with a reason."""
     if message.turn_id in state.live_turn_ids:
         return ignored("input_repeated", message.turn_id, "turn_is_live")
@@ -44,16 +33,17 @@ def take_input(state: SessionState, message: UserInput) -> Decision:
     return Decision((*facts, *more), commands)
 
 
-def _behind_what_waits(state: SessionState, turn: QueuedTurn, message: UserInput, facts: list[Fact]) -> Decision:
+def _behind_what_waits(
+    state: SessionState, turn: QueuedTurn, message: messages.UserInput, facts: list[Fact]
+) -> Decision:
     """Nothing is live because the owner before was stopped, or this one is: the line keeps its order."""
     story = Unfolding(state, facts[-1:])
     story.say(_queued(state, turn, len(state.queue) + 1, message, "queue", {}))
-    go_on(story, message.at)
-    decision = story.decision()
+    decision = go_on(story, message.at)
     return Decision((*facts[:-1], *decision.facts), decision.commands)
 
 
-def _admitted(message: UserInput, agent_id: str) -> QueuedTurn:
+def _admitted(message: messages.UserInput, agent_id: str) -> QueuedTurn:
     return QueuedTurn(
         message.turn_id,
         message.trace_id,
@@ -64,37 +54,33 @@ def _admitted(message: UserInput, agent_id: str) -> QueuedTurn:
     )
 
 
-def _refusal(state: SessionState, turn: QueuedTurn, message: UserInput) -> Fact | None:
+def _refusal(state: SessionState, turn: QueuedTurn, message: messages.UserInput) -> Fact | None:
     if state.closed or (state.transactions and state.closing):
-        error = wording.error("session_closed", "The session is closed.")
+        error = wording.end("session_closed", "The session is closed.")
         return wording.failure(turn, error, message.at)
     if not turn.agent_id:
         return _nobody_answers(state, turn, message)
     full = len(state.queue) >= message.agents.max_queue
     policy = "queue" if state.turn is None else _while_busy(state.turn, message)
-    if full if state.turn is None else _turned_away(state.turn, state, message):
-        error = wording.error("session_busy", "The session is busy with another turn.", retryable=True)
-        return wording.failure(turn, {**error, "while_busy": policy}, message.at)
+    if full or policy == "reject":
+        error = wording.end("session_busy", "The session is busy with another turn.", retryable=True)
+        return wording.failure(turn, wording.RunError({**error, "while_busy": policy}), message.at)
     return None
 
 
-def _nobody_answers(state: SessionState, turn: QueuedTurn, message: UserInput) -> Fact:
+def _nobody_answers(state: SessionState, turn: QueuedTurn, message: messages.UserInput) -> Fact:
     if turn.asked:
         return not_in_session(turn, message.agent_id, state, message.at)
-    return wording.failure(turn, wording.error("no_agent", "There is no agent to answer."), message.at)
+    return wording.failure(turn, wording.end("no_agent", "There is no agent to answer."), message.at)
 
 
-def _turned_away(live: Turn, state: SessionState, message: UserInput) -> bool:
-    return _while_busy(live, message) == "reject" or len(state.queue) >= message.agents.max_queue
-
-
-def _while_busy(live: Turn, message: UserInput) -> str:
+def _while_busy(live: Turn, message: messages.UserInput) -> str:
     """The policy of the agent that is busy, not of the one asked for."""
     return message.agents.while_busy.get(live.agent_id, "queue")
 
 
 def _wait_in_line(
-    state: SessionState, live: Turn, turn: QueuedTurn, message: UserInput
+    state: SessionState, live: Turn, turn: QueuedTurn, message: messages.UserInput
 ) -> tuple[list[Fact], tuple[Command, ...]]:
     """Admission order; input that interrupts goes before input that does not, and stops the live turn."""
     policy = _while_busy(live, message)
@@ -112,7 +98,7 @@ def _wait_in_line(
 
 
 def _queued(
-    state: SessionState, turn: QueuedTurn, position: int, message: UserInput, how: str, marks: dict[str, Any]
+    state: SessionState, turn: QueuedTurn, position: int, message: messages.UserInput, how: str, marks: dict[str, Any]
 ) -> Fact:
     follows = position > 1 and not turn.asked
     agent_id = state.queue[position - 2].agent_id if follows else turn.agent_id
@@ -132,7 +118,7 @@ def _queued(
     )
 
 
-def take_steering(state: SessionState, message: SteeringTaken) -> Decision:
+def take_steering(state: SessionState, message: messages.SteeringTaken) -> Decision:
     """The live turn takes an input in; its own turn is over with that. Otherwise it waits in line as before."""
     queued = next((found for found in state.queue if found.turn_id == message.turn_id and found.steers), None)
     live = state.turn
@@ -145,10 +131,7 @@ def take_steering(state: SessionState, message: SteeringTaken) -> Decision:
     return Decision((steered,), (EndRun(queued.turn_id, "completed"),))
 
 
-# --- the agent's answer ----------------------------------------------------------------------------------------------
-
-
-def record_grant(state: SessionState, message: RunGranted) -> Decision:
+def record_grant(state: SessionState, message: messages.RunGranted) -> Decision:
     """Put on record what the run may do, before its agent hears of it."""
     turn = state.turn
     if turn is None or turn.turn_id != message.turn_id or turn.is_being_cancelled:
@@ -156,7 +139,7 @@ def record_grant(state: SessionState, message: RunGranted) -> Decision:
     return Decision((wording.grant(turn, message.granted, message.at),))
 
 
-def acknowledge_input(state: SessionState, message: InputAcknowledged) -> Decision:
+def acknowledge_input(state: SessionState, message: messages.InputAcknowledged) -> Decision:
     turn = state.turn
     if turn is None or turn.turn_id != message.turn_id:
         return ignored("input_ack_ignored", message.turn_id, "turn_not_live")
@@ -171,14 +154,14 @@ def _started(turn: Turn, at: float) -> tuple[Fact, Fact]:
     return ack, wording.to_frontend(Event.EVENT, "AGENT_STARTED", turn, {"agent_id": turn.agent_id}, at)
 
 
-def ack_timed_out(state: SessionState, message: AckTimedOut) -> Decision:
+def ack_timed_out(state: SessionState, message: messages.AckTimedOut) -> Decision:
     """No answer: the turn fails, and the agent is told to stop in case it works on it after all."""
     turn = state.turn
     if turn is None or turn.turn_id != message.turn_id:
         return ignored("ack_timeout_ignored", message.turn_id, "turn_not_live")
     if Wait.INPUT_ACK not in turn.waiting:
         return Decision()  # it came in time: the timer rings in every turn that takes longer, and that is no news
-    error = wording.error("route_timeout", "The agent did not take the input in time.", retryable=True)
+    error = wording.end("route_timeout", "The agent did not take the input in time.", retryable=True)
     facts = [
         wording.to_frontend(Event.ERROR, "ROUTE_TIMEOUT", turn, error, message.at),
         tell_agent_to_stop(turn, "route_timeout", message.at),
@@ -187,7 +170,7 @@ def ack_timed_out(state: SessionState, message: AckTimedOut) -> Decision:
     return end_turn(state, turn, "failed", facts, message.at, stopping)
 
 
-def receive_output(state: SessionState, message: OutputReceived) -> Decision:
+def receive_output(state: SessionState, message: messages.OutputReceived) -> Decision:
     """Forward what the live turn's own agent says, unchanged. A first word without an ack is the ack."""
     turn = state.turn
     if turn is None or turn.turn_id != message.turn_id:
@@ -203,9 +186,9 @@ def receive_output(state: SessionState, message: OutputReceived) -> Decision:
     return end_turn(state, turn, "completed", facts, message.at)
 
 
-def fail_run(state: SessionState, message: RunFailed) -> Decision:
+def fail_run(state: SessionState, message: messages.RunFailed) -> Decision:
     """The run says nothing more. Of a turn that was asked to stop, this is the answer; its error is kept."""
-    error = wording.error(message.code, message.message, retryable=message.retryable)
+    error = wording.end(message.code, message.message, retryable=message.retryable)
     turn = state.turn
     if turn is None or turn.turn_id != message.turn_id:
         return _fail_queued(state, message.turn_id, error, message.at)
@@ -215,7 +198,7 @@ def fail_run(state: SessionState, message: RunFailed) -> Decision:
     return end_turn(state, turn, "failed", [failed], message.at, by_the_host=message.code in WHY)
 
 
-def _fail_queued(state: SessionState, turn_id: str, error: Any, at: float) -> Decision:
+def _fail_queued(state: SessionState, turn_id: str, error: wording.RunError, at: float) -> Decision:
     turn = next((queued for queued in state.queue if queued.turn_id == turn_id), None)
     if turn is None:
         return ignored("failure_ignored", turn_id, "turn_not_live")

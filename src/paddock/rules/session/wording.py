@@ -1,13 +1,17 @@
 """Build every fact about a turn. Nothing here decides when it is recorded."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NewType
 
-from paddock.rules.session.facts import SYSTEM_SENDER, Event, Fact, Target
+from paddock.rules.errors import EndCode
+from paddock.rules.session.facts import MANAGER_SENDER, SYSTEM_SENDER, Event, Fact, Target
 from paddock.rules.session.messages import OutputReceived, UserInput
 from paddock.rules.session.state import QueuedTurn, Turn
 
 NOTHING: Mapping[str, Any] = {}
+
+RunError = NewType("RunError", Mapping[str, Any])
+"""An error with a code that a run may end with."""
 
 
 def user(user_id: str) -> str:
@@ -72,7 +76,6 @@ def to_agent(
 
 
 def to_system(subtype: str, turn: Turn, payload: Any, at: float, sender: str) -> Fact:
-    """A control message that somebody sent to the session."""
     return Fact(
         Event.CONTROL, subtype, Target.SYSTEM, sender, None, turn.turn_id, turn.trace_id, None, payload, NOTHING, at
     )
@@ -93,12 +96,18 @@ def grant(turn: Turn, granted: Mapping[str, Any], at: float) -> Fact:
     )
 
 
-def failure(turn: Turn | QueuedTurn, error: Mapping[str, Any], at: float, sender: str = SYSTEM_SENDER) -> Fact:
+def failure(turn: Turn | QueuedTurn, error: RunError, at: float, sender: str = SYSTEM_SENDER) -> Fact:
     return to_frontend(Event.ERROR, "RUN_FAILED", turn, error, at, sender)
 
 
 def error(code: str, message: str, *, retryable: bool = False) -> Mapping[str, Any]:
+    """An error that ends no run."""
     return {"code": code, "message": message, "retryable": retryable}
+
+
+def end(code: EndCode, message: str, *, retryable: bool = False) -> RunError:
+    """The error that a run ends with."""
+    return RunError(error(code, message, retryable=retryable))
 
 
 def of_chain(
@@ -126,6 +135,10 @@ def tell(event: Event, subtype: str, tx_id: str | None, payload: Any, at: float)
 def asked(subtype: str, tx_id: str, payload: Any, at: float, sender: str, **more: Any) -> Fact:
     """A control message that somebody sent to the session, beginning or answering a transaction."""
     return of_chain(Event.CONTROL, subtype, Target.SYSTEM, tx_id, payload, at, sender=sender, **more)
+
+
+def from_manager(subtype: str, tx_id: str | None, payload: Any, at: float, target: Target = Target.SYSTEM) -> Fact:
+    return of_chain(Event.CONTROL, subtype, target, tx_id, payload, at, sender=MANAGER_SENDER)
 
 
 def switched(to: str | None, state_active: str | None, reason: str, trigger: str, at: float, **more: Any) -> Fact:

@@ -13,7 +13,6 @@ from paddock.rules.ui_schema.compile_budget import CompileBudget, Node, clean, h
 
 
 def refs_in(node: Mapping[str, Any]) -> Iterator[str]:
-    """The references of a node and of all below it."""
     if "ref" in node.get("action", {}):
         yield node["action"]["ref"]
     for child in node.get("children", ()):
@@ -21,7 +20,6 @@ def refs_in(node: Mapping[str, Any]) -> Iterator[str]:
 
 
 def renamed(document: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The document with other names for its actions."""
     return {**document, "root": _renamed(document["root"], names)}
 
 
@@ -79,17 +77,10 @@ def _action(budget: CompileBudget, draft: object, where: str, label: str) -> Nod
         return _kept(budget, {"kind": "say", "text": budget.text(given.get("text"), f"{where}.text") or label})
     if kind == "answer":
         interrupt = budget.name(given.get("interrupt_id"), f"{where}.interrupt_id")
-        return (
-            _kept(budget, {"kind": "answer", "interrupt_id": interrupt, "payload": _payload(given)})
-            if interrupt
-            else None
-        )
+        payload = {"approved": given.get("approved") is True}  # no more, so that an agent hides nothing in an answer
+        answer = {"kind": "answer", "interrupt_id": interrupt, "payload": payload}
+        return _kept(budget, answer) if interrupt else None
     return None
-
-
-def _payload(given: dict[str, Any]) -> dict[str, Any]:
-    """Keep only yes or no, so that an agent cannot hide more in an answer."""
-    return {"approved": given.get("approved") is True}
 
 
 def _kept(budget: CompileBudget, action: dict[str, Any]) -> Node:
@@ -119,9 +110,6 @@ def _input(budget: CompileBudget, draft: object, where: str) -> Node | None:
     return field
 
 
-# --- an action of a person -------------------------------------------------------------------------------------------
-
-
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
@@ -130,7 +118,6 @@ class InvalidAnswerError(Exception):
 
 
 def node_of(document: Mapping[str, Any], ref: str) -> Mapping[str, Any] | None:
-    """The button or form that an action belongs to."""
     return next((node for node in _nodes(document["root"]) if node.get("action", {}).get("ref") == ref), None)
 
 
@@ -188,7 +175,6 @@ def _is_date(text: str) -> bool:
 
 
 def as_text(first: str, told: list[tuple[str, Any]]) -> str:
-    """Put the answer into the person's words."""
     return "\n".join([first, *(f"{label}: {_shown(value)}" for label, value in told)])
 
 

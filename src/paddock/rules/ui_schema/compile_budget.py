@@ -56,12 +56,7 @@ class CompileBudget:
         self.actions: dict[str, dict[str, Any]] = {}
         self._chars = limits.all_chars
         self._text_chars = limits.text_chars
-        self._left = {
-            "nodes": limits.nodes,
-            "buttons": limits.buttons,
-            "inputs": limits.inputs,
-            "images": limits.images,
-        }
+        self._left = {what: getattr(limits, what) for what in ("nodes", "buttons", "inputs", "images")}
 
     def note(self, text: str) -> None:
         if len(self.notes) < MAX_NOTES:
@@ -74,8 +69,6 @@ class CompileBudget:
             return False
         self._left[what] -= 1
         return True
-
-    # --- text
 
     def text(self, value: object, where: str, *, limit: int | None = None) -> str | None:
         """Text as text: no hidden characters, within the limits. None when there is nothing to show."""
@@ -110,8 +103,6 @@ class CompileBudget:
         if value is not None:
             self.note(f"{where}: not one of {', '.join(sorted(known))}")
         return default
-
-    # --- parts
 
     def mapping(self, value: object, where: str) -> dict[str, Any] | None:
         """An object with text keys, without those that harm a script that walks it."""

@@ -76,9 +76,6 @@ def _with_keys(node: Node, key: str) -> Node:
     return keyed
 
 
-# --- from intents to drafts ------------------------------------------------------------------------------------------
-
-
 Draft = dict[str, Any]
 
 
@@ -117,6 +114,10 @@ def _items(given: Mapping[str, Any]) -> list[object]:
     return cast("list[object]", items) if isinstance(items, list) else []
 
 
+def _picked(given: Mapping[str, Any], *names: str) -> Draft:
+    return {name: given.get(name) for name in names}
+
+
 def _card(*children: object, appearance: str = "card") -> Draft:
     return {"type": "stack", "appearance": appearance, "children": [child for child in children if child]}
 
@@ -141,22 +142,12 @@ def _fields(given: Mapping[str, Any]) -> Draft:
 
 
 def _list(given: Mapping[str, Any]) -> Draft:
-    children: list[object] = [item if isinstance(item, Mapping) else _line(item) for item in _items(given)]
+    children: list[object] = [
+        item if isinstance(item, Mapping) else {"type": "text", "content": item} for item in _items(given)
+    ]
     return _card(
         _title(given), {"type": "list", "ordered": given.get("ordered"), "children": children}, appearance="plain"
     )
-
-
-def _line(text: object) -> Draft:
-    return {"type": "text", "content": text}
-
-
-def _table(given: Mapping[str, Any]) -> Draft:
-    return _card(_title(given), {"type": "table", "columns": given.get("columns"), "rows": given.get("rows")})
-
-
-def _steps(given: Mapping[str, Any]) -> Draft:
-    return _card(_title(given), {"type": "steps", "items": given.get("items")})
 
 
 def _status(given: Mapping[str, Any]) -> Draft:
@@ -186,7 +177,7 @@ def _medium(item: object) -> object:
         return item
     given = cast("Mapping[str, Any]", item)
     kind = "file" if given.get("as") == "file" else "image"
-    return {"type": kind, "artifact_id": given.get("artifact_id"), "alt": given.get("alt"), "name": given.get("name")}
+    return {"type": kind, **_picked(given, "artifact_id", "alt", "name")}
 
 
 def _choices(given: Mapping[str, Any]) -> Draft:
@@ -206,8 +197,7 @@ def _choice(item: object) -> Draft:
 
 
 def _form(given: Mapping[str, Any]) -> Draft:
-    form = {key: given.get(key) for key in ("fields", "submit", "action")}
-    return _card(_title(given), {"type": "form", **form})
+    return _card(_title(given), {"type": "form", **_picked(given, "fields", "submit", "action")})
 
 
 def _links(given: Mapping[str, Any]) -> Draft:
@@ -224,8 +214,8 @@ _INTENTS: Mapping[str, Callable[[Mapping[str, Any]], Draft]] = {
     "summary": _summary,
     "fields": _fields,
     "list": _list,
-    "table": _table,
-    "steps": _steps,
+    "table": lambda given: _card(_title(given), {"type": "table", **_picked(given, "columns", "rows")}),
+    "steps": lambda given: _card(_title(given), {"type": "steps", **_picked(given, "items")}),
     "status": _status,
     "alert": _alert,
     "media": _media,

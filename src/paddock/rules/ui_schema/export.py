@@ -16,14 +16,6 @@ def _lines(node: Node) -> list[str]:
     return say(node) if say is not None else _of_children(node)
 
 
-def _rows(node: Node) -> list[str]:
-    return [" | ".join(row) for row in (node["columns"], *node["rows"])]
-
-
-def _fields(node: Node) -> list[str]:
-    return [f"{field['label']}: ____" for field in node["fields"]] + [f"({node['submit']})"]
-
-
 _MARKS = {"done": "[x]", "active": "[>]", "todo": "[ ]", "failed": "[!]"}
 
 
@@ -35,12 +27,12 @@ _TEXT: Mapping[str, Callable[[Node], list[str]]] = {
     "file": lambda node: [node["name"]],
     "image": lambda node: [node["alt"]] if node["alt"] else [],
     "kv": lambda node: [f"{item['label']}: {item['value']}" for item in node["items"]],
-    "table": _rows,
+    "table": lambda node: [" | ".join(row) for row in (node["columns"], *node["rows"])],
     "steps": lambda node: [f"{_MARKS[item['state']]} {item['label']}" for item in node["items"]],
     "chart": lambda node: [f"{point['label']}: {point['value']}" for point in node["points"]],
     "progress": lambda node: [f"{node.get('label', '')} {node['value']:g} %".strip()],
     "button": lambda node: [f"({node['label']})"],
-    "form": _fields,
+    "form": lambda node: [*(f"{field['label']}: ____" for field in node["fields"]), f"({node['submit']})"],
     "divider": lambda _node: ["---"],
 }
 
@@ -67,7 +59,6 @@ def to_a2ui(document: Mapping[str, Any], surface_id: str) -> list[dict[str, Any]
 
 
 def _component(node: Node, into: list[dict[str, Any]], *, root: bool = True) -> str:
-    """Add a node and what is below it; its id."""
     name = "root" if root else str(node["key"])
     make = _A2UI.get(node["type"], _as_text)
     at = len(into)
@@ -110,19 +101,7 @@ def _as_text(node: Node, _into: list[dict[str, Any]]) -> dict[str, Any]:
     return {"component": "Text", "text": "\n".join(_lines(node)), "variant": "body"}
 
 
-def _text(node: Node, _into: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"component": "Text", "text": node["content"], "variant": _VARIANTS[node["role"]]}
-
-
 _VARIANTS = {"title": "h3", "subtitle": "h5", "body": "body", "caption": "caption", "code": "body"}
-
-
-def _badge(node: Node, _into: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"component": "Text", "text": node["label"], "variant": "caption"}
-
-
-def _divider(_node: Node, _into: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"component": "Divider"}
 
 
 def _button(node: Node, into: list[dict[str, Any]]) -> dict[str, Any]:
@@ -164,9 +143,9 @@ _A2UI: Mapping[str, _Maker] = {
     "grid": _as_list,
     "list": _as_list,
     "collapse": _as_column,
-    "text": _text,
-    "badge": _badge,
-    "divider": _divider,
+    "text": lambda node, _: {"component": "Text", "text": node["content"], "variant": _VARIANTS[node["role"]]},
+    "badge": lambda node, _: {"component": "Text", "text": node["label"], "variant": "caption"},
+    "divider": lambda _node, _into: {"component": "Divider"},
     "button": _button,
     "form": _form,
 }

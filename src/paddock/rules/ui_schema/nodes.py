@@ -56,9 +56,6 @@ def _fallback(budget: CompileBudget, given: Draft, where: str) -> Node | None:
     return {"type": "text", "content": spare, "role": "body"} if spare and budget.spend("nodes", where) else None
 
 
-# --- layout
-
-
 def _stack(budget: CompileBudget, given: Draft, where: str, depth: int) -> Node | None:
     children = read_children(budget, given.get("children"), f"{where}.children", depth + 1)
     if not children:
@@ -90,19 +87,12 @@ def _list(budget: CompileBudget, given: Draft, where: str, depth: int) -> Node |
     return {"type": "list", "ordered": given.get("ordered") is True, "children": children} if children else None
 
 
-def _divider(_desk: CompileBudget, _given: Draft, _where: str, _depth: int) -> Node | None:
-    return {"type": "divider"}
-
-
 def _collapse(budget: CompileBudget, given: Draft, where: str, depth: int) -> Node | None:
     label = budget.text(given.get("label"), f"{where}.label", limit=200)
     children = read_children(budget, given.get("children"), f"{where}.children", depth + 1)
     if not label or not children:
         return None
     return {"type": "collapse", "label": label, "open": given.get("open") is True, "children": children}
-
-
-# --- content
 
 
 def _text(budget: CompileBudget, given: Draft, where: str, _depth: int) -> Node | None:
@@ -210,7 +200,7 @@ _READERS: Mapping[str, Reader] = {
     "stack": _stack,
     "grid": _grid,
     "list": _list,
-    "divider": _divider,
+    "divider": lambda _budget, _given, _where, _depth: {"type": "divider"},
     "collapse": _collapse,
     "text": _text,
     "badge": _badge,

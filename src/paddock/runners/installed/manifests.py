@@ -79,7 +79,6 @@ def _said(raw: Any, key: str) -> str:
 
 
 def _called(raw: Any) -> str:
-    """Return a name for the runner of a manifest that may be anything."""
     return next((repr(said[:60]) for key in ("name", "id") if (said := _said(raw, key))), "without a name")
 
 
@@ -149,7 +148,6 @@ def in_plain_words(problem: ValidationError) -> str:
 
 
 def _within(manifest: AgentRunnerManifest, ceiling: AgentRunnerPermissions | None) -> AgentRunnerManifest:
-    """The manifest with no more permissions than a person consented to."""
     asked = manifest.permissions
     given = asked if ceiling is None else intersect(asked, ceiling)
     left_out = _difference(asked, given)
@@ -167,7 +165,6 @@ def _within(manifest: AgentRunnerManifest, ceiling: AgentRunnerPermissions | Non
 
 
 def _difference(asked: AgentRunnerPermissions, given: AgentRunnerPermissions) -> dict[str, Any]:
-    """Return the permissions asked for and not given."""
     found: dict[str, Any] = {}
     for name in AgentRunnerPermissions.model_fields:
         mine, theirs = getattr(asked, name), getattr(given, name)

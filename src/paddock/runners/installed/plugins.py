@@ -130,7 +130,10 @@ class _Reader:
         self._check_words()
         table = self._table("plugin")
         author, name = self._string(table, "author"), self._string(table, "name")
-        self._check_id(author, name)
+        try:
+            PluginId(author, name)
+        except ValueError as problem:
+            raise self._fault(str(problem)) from None
         isolation = self._table("isolation")
         return Plugin(
             author=author,
@@ -152,7 +155,6 @@ class _Reader:
         return PluginError(f"{self._file}: {text}.")
 
     def _check_words(self) -> None:
-        """Every table and key is one of ours."""
         for name in self._text:
             if name not in TABLES:
                 what = f"[{name}] is no table of a plugin file" if self._is_table(name) else f"{name} is in no table"
@@ -164,12 +166,6 @@ class _Reader:
 
     def _is_table(self, name: str) -> bool:
         return isinstance(self._text[name], dict)
-
-    def _check_id(self, author: str, name: str) -> None:
-        try:
-            PluginId(author, name)
-        except ValueError as problem:
-            raise self._fault(str(problem)) from None
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self._text.get(name, {})

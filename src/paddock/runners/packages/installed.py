@@ -46,7 +46,8 @@ def build(environment: Path, requirements: Sequence[str]) -> None:
     try:
         pip = _make(environment)
         _add_sdk(environment)
-        wanted = [*_sdk_requirements(), *requirements]
+        of_sdk = [line for line in importlib.metadata.requires(SDK) or [] if "extra ==" not in line]
+        wanted = [*of_sdk, *requirements]
         _run(
             [*pip, "install", "--quiet", "--disable-pip-version-check", "--", *wanted],
             f"install {', '.join(requirements)}",
@@ -75,10 +76,6 @@ def _add_sdk(environment: Path) -> None:
     record.mkdir()
     (record / "METADATA").write_text(installed.read_text("METADATA") or "", encoding="utf-8")
     (record / "INSTALLER").write_text("paddock\n", encoding="utf-8")
-
-
-def _sdk_requirements() -> list[str]:
-    return [line for line in importlib.metadata.requires(SDK) or [] if "extra ==" not in line]
 
 
 def _run(command: Sequence[str], what: str) -> None:

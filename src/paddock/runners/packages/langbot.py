@@ -209,7 +209,6 @@ def _plugin_file(manifest: Said, runners: list[Said], others: set[str], requirem
 
 
 def _ceiling(runners: list[Said]) -> dict[str, list[str]]:
-    """Join the permissions of all runners: the plugin's ceiling."""
     found: dict[str, list[str]] = {}
     for name in AgentRunnerPermissions.model_fields:
         words = {word for one in runners for word in _permissions(one).get(name, [])}
@@ -219,7 +218,6 @@ def _ceiling(runners: list[Said]) -> dict[str, list[str]]:
 
 
 def _toml(value: object) -> str:
-    """A string or a list of strings, on one line."""
     if isinstance(value, list):
         return f"[{', '.join(_toml(one) for one in cast('list[object]', value))}]"
     plain = "".join(char if char.isprintable() else " " for char in str(value))

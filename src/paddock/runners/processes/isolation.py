@@ -16,25 +16,26 @@ from paddock.confinement import trees
 from paddock.confinement.homes import Homes
 from paddock.confinement.sandbox import PIDS, SYSTEM, ActiveLevel, Level, Sandbox, active_level, interpreter, outermost
 from paddock.confinement.trees import Pinned, known, pinned
+from paddock.rules.errors import RunCode
 from paddock.runners.installed.plugins import OPEN, Plugin, ProcessPlace
 from paddock.runners.processes.leftovers import MARK_VARIABLE
 from paddock.runners.processes.process import Launch
 from paddock.runners.wire.errors import StartError
 
-__all__ = ["ActiveLevel", "Confinement", "ConfinementSetup", "active_level", "confine", "level_for", "sandbox_of"]
+__all__ = ["ActiveLevel", "Confinement", "active_level", "confine", "level_for", "sandbox_of"]
 
 PIDS_OF_MANY = 512
 """Where each run has a process of its own, all processes of the plugin share one count."""
 MEMORY_MB = 16_384
 """As much as the official harness runners ask for: programs of Node.js reserve far more than they use."""
-START_FAILED = "runner.start_failed"
+START_FAILED: RunCode = "runner.start_failed"
 
 
 async def _not_refused() -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class Confinement:
     """How the processes of plugins are kept apart from the host and from each other."""
 
@@ -53,35 +54,27 @@ class Confinement:
     network_refused: Callable[[], Awaitable[str | None]] = _not_refused
     """Returns why a confined process must not have the network now, if it must not."""
 
-    def planner(self) -> Callable[[Plugin, ProcessPlace], Launch]:
-        """Return how a process of a plugin is started at a place. The environment is read once, now."""
-        allowed = {name: os.environ[name] for name in self.env_allow if name in os.environ}
-        ground = ConfinementSetup(Homes(self.home), self.data, self.memory_mb)
+    def __post_init__(self) -> None:
+        self.homes = Homes(self.home)
+        self._allowed = {name: os.environ[name] for name in self.env_allow if name in os.environ}
 
-        def launch_of(plugin: Plugin, place: ProcessPlace) -> Launch:
-            socket = Path(found) if (found := self.run_socket()) else None
-            return plan(
-                plugin,
-                ground=ground,
-                mark=self.mark,
-                allowed=allowed,
-                isolation=self.isolation,
-                place=place,
-                socket=socket,
-            )
-
-        return launch_of
-
-
-@dataclass(frozen=True, slots=True)
-class ConfinementSetup:
-    """Directories and limits of the host for all confined processes."""
-
-    homes: Homes
-    data: Path | None = None
-    """The host's own data, which no process gets to see."""
-    memory_mb: int = MEMORY_MB
-    """The most that a plugin may ask for."""
+    def launch(self, plugin: Plugin, place: ProcessPlace) -> Launch:
+        """Plan the start of one process of a plugin. Raises StartError when the isolation asked for cannot be had."""
+        level = level_for(plugin, max(self.isolation, place.level))
+        shared = level == "L1" and plugin.runs_per_process != 1 and not plugin.ceiling.working_directory
+        home = self.homes.home(plugin.author, plugin.name, shared=shared)
+        program, *arguments = plugin.command
+        if program == "python":  # the one of its own environment, if it has one, else ours
+            program = str(plugin.python or sys.executable)
+        elif program == HOST_PYTHON:
+            program = sys.executable
+        argv = (program, *arguments)
+        env = environment(plugin, home=home, mark=self.mark, allowed=self._allowed)
+        if level == "L1":
+            # The socket leads to the runs' own endpoints; a plugin that never asks for one does not see it.
+            socket = self.run_socket() if plugin.ceiling.mcp else None
+            argv = confine(plugin, argv, self, place, Path(socket) if socket else None)
+        return Launch(plugin=plugin.id, argv=argv, cwd=plugin.directory, env=env)
 
 
 def level_for(plugin: Plugin, wanted: Level) -> Level:
@@ -98,13 +91,15 @@ def level_for(plugin: Plugin, wanted: Level) -> Level:
 def confine(
     plugin: Plugin,
     command: Sequence[str],
-    ground: ConfinementSetup,
+    ground: Confinement,
     place: ProcessPlace = OPEN,
     socket: Path | None = None,
 ) -> tuple[str, ...]:
     """The command of a plugin, run at L1: it sees its own directory, its home, the interpreter, what its place adds,
     and nothing else. Raises StartError."""
-    _check_memory(plugin, ground)
+    if plugin.memory_mb > ground.memory_mb:
+        said = f"{plugin.id} asks for {plugin.memory_mb} MiB of memory; this host gives a process at most"
+        raise StartError(START_FAILED, f"{said} {ground.memory_mb} (the setting plugin_memory_mb)")
     try:
         return sandbox_of(plugin, command, ground, place, socket).around(command)
     except OSError as problem:
@@ -115,7 +110,7 @@ def confine(
 def sandbox_of(
     plugin: Plugin,
     command: Sequence[str],
-    ground: ConfinementSetup,
+    ground: Confinement,
     place: ProcessPlace = OPEN,
     socket: Path | None = None,
 ) -> Sandbox:
@@ -167,12 +162,6 @@ def _visible(plugin: Plugin, command: Sequence[str]) -> list[Pinned]:
     return [pinned(plugin.directory), *(known(path) for path in shown if path.exists())]
 
 
-def _check_memory(plugin: Plugin, ground: ConfinementSetup) -> None:
-    if plugin.memory_mb > ground.memory_mb:
-        said = f"{plugin.id} asks for {plugin.memory_mb} MiB of memory; this host gives a process at most"
-        raise StartError(START_FAILED, f"{said} {ground.memory_mb} (the setting plugin_memory_mb)")
-
-
 def _check_apart(plugin: Plugin, data: Path | None, shown: Iterable[Pinned], named: Iterable[Pinned]) -> None:
     """The host's data are in nothing that a confined process is shown, and nothing that an agent names is in them."""
     if data is None:
@@ -208,32 +197,3 @@ def environment(plugin: Plugin, *, home: Path, mark: str, allowed: Mapping[str, 
     if plugin.python_path:
         fixed["PYTHONPATH"] = os.pathsep.join(map(str, plugin.python_path))
     return dict(allowed) | dict(plugin.env) | fixed
-
-
-def plan(
-    plugin: Plugin,
-    *,
-    ground: ConfinementSetup,
-    mark: str,
-    allowed: Mapping[str, str],
-    isolation: Level,
-    place: ProcessPlace = OPEN,
-    socket: Path | None = None,
-) -> Launch:
-    """Plan the start of one process of this plugin. Raises StartError when the isolation asked for cannot be had.
-
-    `socket` leads to the runs' own endpoints; a plugin that never asks for one does not see it.
-    """
-    level = level_for(plugin, max(isolation, place.level))
-    shared = level == "L1" and plugin.runs_per_process != 1 and not plugin.ceiling.working_directory
-    home = ground.homes.home(plugin.author, plugin.name, shared=shared)
-    program, *arguments = plugin.command
-    if program == "python":  # the one of its own environment, if it has one, else ours
-        program = str(plugin.python or sys.executable)
-    elif program == HOST_PYTHON:
-        program = sys.executable
-    argv = (program, *arguments)
-    env = environment(plugin, home=home, mark=mark, allowed=allowed)
-    way_out = socket if plugin.ceiling.mcp else None
-    confined = confine(plugin, argv, ground, place, way_out) if level == "L1" else argv
-    return Launch(plugin=plugin.id, argv=confined, cwd=plugin.directory, env=env)

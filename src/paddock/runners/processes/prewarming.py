@@ -35,7 +35,6 @@ class Prewarming:
 
     @property
     def wanted(self) -> int:
-        """Number of processes that should be ready."""
         return len(self._kept)
 
     def run_over(self, workspace: str) -> None:
@@ -69,7 +68,6 @@ class Prewarming:
         return self._kept.get(workspace, 0.0) is None or None not in self._kept.values()
 
     def taken(self, workspace: str) -> None:
-        """A run of this workspace has a process."""
         if self._kept.get(workspace) is not None:
             del self._kept[workspace]
 

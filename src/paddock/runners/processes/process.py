@@ -243,7 +243,6 @@ class RunnerProcess:
             await self._gone.wait()
 
     def _told(self) -> None:
-        """News from the warden, or its end."""
         try:
             news = self._control.recv(256)
         except BlockingIOError:
@@ -367,7 +366,6 @@ def _spawn(launch: Launch, control: socket.socket) -> "subprocess.Popen[bytes]":
 
 
 def describe_exit(code: int | None) -> str:
-    """An exit code in words."""
     if code is None:
         return "it did not exit"
     if code >= 0:

@@ -6,13 +6,13 @@ from itertools import count
 from time import monotonic, time
 from typing import Any
 
-from paddock.ports import Caller, HostCallHandler, Overloaded
+from paddock.ports import Caller, HostCallHandler, Overloaded, Placement, RunListener
 from paddock.runners.installed.plugins import Plugin, ProcessPlace
 from paddock.runners.processes.isolation import Confinement
 from paddock.runners.processes.leftovers import Leftovers
 from paddock.runners.processes.prewarming import SPARE_SECONDS
-from paddock.runners.processes.process import Launch
 from paddock.runners.wire.errors import StartError
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,30 @@ class ProcessServices:
     times: ProcessTimes
     host_version: str
     leftovers: Leftovers
-    plan: Callable[[Plugin, ProcessPlace], Launch]
-    """Called in a thread of its own. Raises StartError for a plugin that cannot be started as it asks."""
     numbers: "count[int]" = field(default_factory=count)
 
     @property
     def introduction(self) -> Mapping[str, Any]:
-        """The host's part of a handshake."""
         return {"host": {"name": "paddock", "version": self.host_version}, "host_time": self.times.host_time()}
 
     async def check_network(self, plugin: Plugin, place: ProcessPlace) -> None:
         """A confined process with network reaches this host's loopback, where a caller without a key may be anybody."""
         if place.level == "L1" and plugin.network and (why := await self.confinement.network_refused()):
             raise StartError("runner.start_failed", f"{plugin.id} may use the network from isolation L1, and {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """A run on its way to the runner of this manifest."""
+
+    manifest: AgentRunnerManifest
+    run_id: str
+    context: Mapping[str, Any]
+    listener: RunListener
+    placement: Placement
+
+    @property
+    def for_wire(self) -> tuple[str, str, str, Mapping[str, Any], RunListener, Mapping[str, str]]:
+        """The values a connection needs, in its order."""
+        manifest = self.manifest
+        return manifest.id, manifest.name, self.run_id, self.context, self.listener, self.placement.secrets

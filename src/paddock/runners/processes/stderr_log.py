@@ -61,8 +61,8 @@ class StderrLog:
             self._line(line.rstrip(b"\r"))
         if len(rest) > MAX_LINE:  # long enough: waiting for its end could take for ever
             self._flush()
-        elif rest or self._traceback.text:
-            self._flush_later()
+        elif (rest or self._traceback.text) and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(HELD_SECONDS, self._flush)
 
     def _line(self, line: bytes) -> None:
         if self._traceback.takes(line):
@@ -70,10 +70,6 @@ class StderrLog:
         self._flush_traceback()
         if not self._traceback.takes(line) and line.strip():
             self._record(line[:MAX_LINE])
-
-    def _flush_later(self) -> None:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(HELD_SECONDS, self._flush)
 
     def _flush(self) -> None:
         """Log what is held, finished or not."""

@@ -8,26 +8,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import anyio
 import structlog
 
-from paddock.ports import ANYWHERE, Caller, Placement, RunListener
+from paddock.ports import ANYWHERE, Caller, Placement
+from paddock.rules.errors import RunCode
 from paddock.rules.run.restart import NOBODY
 from paddock.runners.installed.manifests import Listing, check_manifests
 from paddock.runners.installed.plugins import OPEN, Plugin, ProcessPlace
 from paddock.runners.processes.failures import LOGGED, Failures
 from paddock.runners.processes.prewarming import Prewarming
 from paddock.runners.processes.process import AT_ONCE, RunnerProcess, Worker
-from paddock.runners.processes.shared import ProcessServices
+from paddock.runners.processes.shared import ProcessServices, RunOrder
 from paddock.runners.wire.connection import RunnerConnection, RunnerPeer
-from paddock.runners.wire.errors import HandshakeError, PeerRefusedError, StartError
+from paddock.runners.wire.errors import PeerError, StartError
 from paddock.runners.wire.runs import WireRun
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
-SHUTDOWN = ("host_shutdown", "the host is shutting down")
-REPLACED = "runner.replaced"
+SHUTDOWN: tuple[RunCode, str] = ("host_shutdown", "the host is shutting down")
+REPLACED: RunCode = "runner.replaced"
 APART_CHECK_SECONDS = 5.0
 
 State = Literal["stopped", "starting", "ready", "unhealthy"]
@@ -59,7 +60,7 @@ class Supervisor:
         """Runs on their way to a process."""
         self._quieter = asyncio.Event()
         """A run is over, or did not begin."""
-        self._stopped: tuple[str, str] | None = None
+        self._stopped: tuple[RunCode, str] | None = None
         """Why nothing is started any more."""
 
     # --- what the gateway asks ------------------------------------------------------------------------------------
@@ -88,68 +89,46 @@ class Supervisor:
     def pid(self) -> int | None:
         return next((worker.process.pid for worker in self._workers if worker.usable), None)
 
-    def start_at_once(
-        self,
-        manifest: AgentRunnerManifest,
-        run_id: str,
-        context: Mapping[str, Any],
-        listener: RunListener,
-        placement: Placement = ANYWHERE,
-    ) -> WireRun | None:
+    def start_at_once(self, order: RunOrder) -> WireRun | None:
         """Hand a run to a process that is ready for it; None when that would have to be waited for."""
-        worker = self._with_room(self._place_for(placement), placement.workspace)
+        worker = self._with_room(self._place_for(order.placement), order.placement.workspace)
         if worker is None or not worker.process.flowing():
             return None
-        self._serves(worker, run_id, placement)
-        run = worker.connection.begin_run(manifest.id, manifest.name, run_id, context, listener, placement.secrets)
+        self._serves(worker, order)
+        run = worker.connection.begin_run(*order.for_wire)
         if not run.live:
             self._run_over(worker)
         return run
 
-    async def start_run(
-        self,
-        manifest: AgentRunnerManifest,
-        run_id: str,
-        context: Mapping[str, Any],
-        listener: RunListener,
-        placement: Placement = ANYWHERE,
-    ) -> WireRun:
+    async def start_run(self, order: RunOrder) -> WireRun:
         """Hand a run to a process. Raises StartError when there is none to be had."""
         self._coming += 1
         try:
-            return await self._bring(manifest, run_id, context, listener, placement)
+            return await self._bring(order)
         finally:
             self._coming -= 1
             self._quieter.set()
 
-    async def _bring(
-        self,
-        manifest: AgentRunnerManifest,
-        run_id: str,
-        context: Mapping[str, Any],
-        listener: RunListener,
-        placement: Placement,
-    ) -> WireRun:
-        place = self._place_for(placement)
-        while (worker := self._with_room(place, placement.workspace)) is None:
-            waited_for = place in self._shared_starts and self._prewarming.may_await(placement.workspace)
-            shared = self._limit(place) != 1 or waited_for
-            await self._one_more(place, shared=shared, workspace=placement.workspace)
-        self._serves(worker, run_id, placement)
+    async def _bring(self, order: RunOrder) -> WireRun:
+        place, workspace = self._place_for(order.placement), order.placement.workspace
+        while (worker := self._with_room(place, workspace)) is None:
+            waited_for = place in self._shared_starts and self._prewarming.may_await(workspace)
+            await self._one_more(place, shared=self._limit(place) != 1 or waited_for, workspace=workspace)
+        self._serves(worker, order)
         try:
-            connection, secrets = worker.connection, placement.secrets
-            run = await connection.start_run(manifest.id, manifest.name, run_id, context, listener, secrets)
+            await worker.connection.drained()
         except asyncio.CancelledError:
             worker.served -= 1  # it never began
             raise
+        run = worker.connection.begin_run(*order.for_wire)
         if not run.live:
             self._run_over(worker)
         return run
 
-    def _serves(self, worker: Worker, run_id: str, placement: Placement) -> None:
+    def _serves(self, worker: Worker, order: RunOrder) -> None:
         if not worker.served and worker.place == self._usual:
-            self._prewarming.taken(placement.workspace)
-        worker.serves(run_id, placement.workspace)
+            self._prewarming.taken(order.placement.workspace)
+        worker.serves(order.run_id, order.placement.workspace)
 
     async def retire(self, seconds: float) -> None:
         """Another is in its place: what runs may finish within this time, then nothing of it stays."""
@@ -163,8 +142,7 @@ class Supervisor:
     def busy(self) -> bool:
         return bool(self._coming or any(worker.connection.live_runs for worker in self._workers))
 
-    async def stop(self, code: str = SHUTDOWN[0], message: str = SHUTDOWN[1]) -> None:
-        """End every run and every process of this plugin."""
+    async def stop(self, code: RunCode = SHUTDOWN[0], message: str = SHUTDOWN[1]) -> None:
         self._stopped = (code, message)
         self._prewarming.stop()
         self._quieter.set()
@@ -249,7 +227,7 @@ class Supervisor:
         """Start a process, shake hands, and put it to work. A failure counts against `blamed`, or everybody."""
         try:
             await self._services.check_network(self.plugin, place)
-            launch = await anyio.to_thread.run_sync(self._services.plan, self.plugin, place)
+            launch = await anyio.to_thread.run_sync(self._services.confinement.launch, self.plugin, place)
             process = await RunnerProcess.start(launch, self._services.leftovers)
         except StartError as problem:
             self.detail = problem.detail
@@ -263,7 +241,7 @@ class Supervisor:
         self._workers.add(worker)
         try:
             await self._introduce(worker.connection)
-        except (HandshakeError, PeerRefusedError) as problem:
+        except PeerError as problem:
             quoted = problem.quoted or worker.process.last_line()
             raise self._failed_start(worker.connection.reason or str(problem), quoted, blamed) from None
         else:
@@ -304,7 +282,6 @@ class Supervisor:
     # --- ends -----------------------------------------------------------------------------------------------------
 
     async def _watch(self, worker: Worker) -> None:
-        """Stay with one process until nothing of it is left."""
         await worker.process.finished()
         worker.connection.end("runner.crashed", f"the runner process is gone: {worker.process.ending()}")
         if worker.connection.lost and not worker.dismissed:
@@ -369,7 +346,7 @@ class Supervisor:
         for worker in self._ready()[keep:]:
             self._replace(worker)
 
-    async def _dismiss(self, worker: Worker, code: str, message: str) -> None:
+    async def _dismiss(self, worker: Worker, code: RunCode, message: str) -> None:
         """End one process politely, but for certain."""
         worker.dismissed = True
         worker.connection.request("shutdown", {}, lambda _frame: None)

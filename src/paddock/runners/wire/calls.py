@@ -7,7 +7,7 @@ A handler may answer in chunks (`Chunks`): they go out under the peer's credit, 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Protocol, cast
 
 import anyio
@@ -18,7 +18,7 @@ from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, 
 from paddock.runners.wire import frames
 from paddock.runners.wire.frames import Frame, Id
 from paddock_sdk.protocol.errors import API_ERROR_CODES, INVALID_ARGUMENT, NOT_FOUND, RUNTIME_ERROR, UNAUTHORIZED
-from paddock_sdk.protocol.frames import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
+from paddock_sdk.protocol.frames import INVALID_PARAMS, INVALID_REQUEST, MAX_RESULT_BYTES, METHOD_NOT_FOUND, PARSE_ERROR
 
 MAX_RUNNING = 256
 MAX_WAITING = 1024
@@ -93,56 +93,48 @@ class _Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class CallLimits:
-    """Limits of one connection: calls at the same time, bytes of a frame, chunks before credit."""
+class WireLimits:
+    """Limits both sides agree to; the peer gets them in the handshake."""
 
-    running: int = MAX_RUNNING
-    frame_bytes: int = frames.MAX_FRAME_BYTES
-    credit: int = frames.CALL_CREDIT
+    max_frame_bytes: int = frames.MAX_FRAME_BYTES
+    max_result_bytes: int = MAX_RESULT_BYTES
+    run_credit: int = frames.RUN_CREDIT
+    call_credit: int = frames.CALL_CREDIT
+    calls_at_once: int = MAX_RUNNING
+    """Calls at work at the same time; the peer is not told."""
 
 
+@dataclass(eq=False)
 class WireCalls:
     """Takes requests from the peer and writes one answer each."""
 
-    def __init__(
-        self,
-        caller: Caller,
-        handler: HostCallHandler,
-        methods: Collection[str],
-        *,
-        send: Callable[[bytes], None],
-        drained: Callable[[], Awaitable[None]],
-        limits: CallLimits | None = None,
-        is_live: Callable[[object], bool] = lambda _run_id: True,
-        overloaded: Callable[[str, Any], None] = lambda _method, _params: None,
-    ) -> None:
-        """`is_live` tells whether a run is still going on at this peer; chunks are only sent to one that is.
-        `overloaded` hears of calls that were refused unread."""
-        self._caller = caller
-        self._handler = handler
-        self._methods = methods
-        self._send = send
-        self._drained = drained
-        limits = limits or CallLimits()
-        self._max_running = limits.running
-        self._max_frame_bytes = limits.frame_bytes
-        self._call_credit = limits.credit
-        self._is_live = is_live
-        self._overloaded = overloaded
-        self._streams: dict[Id, _Stream] = {}
-        self._long_calls: dict[str, set[anyio.CancelScope]] = {}
-        """Those at work, by the run they are made for."""
-        self._unanswered: set[Id] = set()
-        self.at_work: set[asyncio.Task[None]] = set()
-        self._waiting: deque[tuple[Frame, int]] = deque()
-        self._waiting_bytes = 0
+    caller: Caller
+    handler: HostCallHandler
+    methods: Collection[str]
+    _: KW_ONLY
+    send: Callable[[bytes], None]
+    drained: Callable[[], Awaitable[None]]
+    limits: WireLimits = field(default_factory=WireLimits)
+    is_live: Callable[[object], bool] = lambda _run_id: True
+    """Whether a run is still going on at this peer; chunks are only sent to one that is."""
+    overloaded: Callable[[str, Any], None] = lambda _method, _params: None
+    """Hears of calls that were refused unread."""
+    at_work: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+    _streams: dict[Id, _Stream] = field(default_factory=dict[Id, _Stream], init=False)
+    _long_calls: dict[str, set[anyio.CancelScope]] = field(
+        default_factory=dict[str, set[anyio.CancelScope]], init=False
+    )
+    """Those at work, by the run they are made for."""
+    _unanswered: set[Id] = field(default_factory=set[Id], init=False)
+    _waiting: deque[tuple[Frame, int]] = field(default_factory=deque[tuple[Frame, int]], init=False)
+    _waiting_bytes: int = field(default=0, init=False)
 
     def take(self, frame: Frame, size: int) -> None:
         """Start a call, let it wait its turn, or refuse it unread: too many wait, or its id is another call's."""
         if frame.id in self._unanswered:
             text = "a call of this id is still being answered; every call needs an id of its own"
-            self._send(frames.refusal(frame.id, INVALID_REQUEST, _error("invalid_argument", text)))
-        elif len(self.at_work) < self._max_running:
+            self.send(frames.refusal(frame.id, INVALID_REQUEST, _error("invalid_argument", text)))
+        elif len(self.at_work) < self.limits.calls_at_once:
             self._start(frame, size)
         elif len(self._waiting) < MAX_WAITING and self._waiting_bytes + size <= MAX_WAITING_BYTES:
             self._begin(frame)
@@ -150,8 +142,8 @@ class WireCalls:
             self._waiting_bytes += size
         else:
             text = "too many host calls are waiting on this connection"
-            self._send(frames.refusal(frame.id, REFUSED, _error("rate_limited", text, retry=True)))
-            self._overloaded(cast("str", frame.method), frame.params)
+            self.send(frames.refusal(frame.id, REFUSED, _error("rate_limited", text, retry=True)))
+            self.overloaded(cast("str", frame.method), frame.params)
 
     def give_credit(self, params: Any) -> bool:
         """The peer's `call_credit`; False when it cannot be read. Credit for what is answered already is no fault."""
@@ -188,7 +180,6 @@ class WireCalls:
         task.add_done_callback(self.at_work.discard)
 
     async def _work(self, frame: Frame, size: int) -> None:
-        """Answer one call, then whichever waits next."""
         await self._answer(frame, size)
         while self._waiting:
             frame, size = self._waiting.popleft()
@@ -207,8 +198,8 @@ class WireCalls:
             if hasattr(answer, "__aiter__"):
                 answer = await self._in_chunks(frame, cast("Chunks", answer))
             line = frames.response(cast("Id", number), answer)
-            if len(line) > self._max_frame_bytes:
-                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"the answer exceeds {self._max_frame_bytes} bytes")
+            if len(line) > self.limits.max_frame_bytes:
+                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"the answer exceeds {self.limits.max_frame_bytes} bytes")
         except HostError as refusal:
             is_misshapen = isinstance(refusal, WrongParamsError) and rpc_code == REFUSED
             line = frames.refusal(number, INVALID_PARAMS if is_misshapen else rpc_code, api_error(refusal))
@@ -221,24 +212,24 @@ class WireCalls:
             log.exception(
                 "the host failed to answer a host call",
                 action="host_call.failed",
-                plugin=self._caller.plugin,
+                plugin=self.caller.plugin,
                 method=method,
             )
             line = frames.refusal(number, REFUSED, _error("runtime_error", "the host failed to answer"))
-        await self._drained()
+        await self.drained()
         self._unanswered.discard(cast("Id", number))
-        self._send(line)
+        self.send(line)
 
     async def _handled(self, method: str, params: Any, size: int) -> object:
         """The handler's answer. What may take long is given up when its run is over: nobody waits for it any more."""
         if method not in ENDS_WITH_ITS_RUN or not isinstance(params, dict):
-            return await self._handler(self._caller, method, params, size)
+            return await self.handler(self.caller, method, params, size)
         run_id, scope = str(cast("dict[str, Any]", params).get("run_id")), anyio.CancelScope()
         scopes = self._long_calls.setdefault(run_id, set())
         scopes.add(scope)
         try:
             with scope:
-                return await self._handler(self._caller, method, cast("dict[str, Any]", params), size)
+                return await self.handler(self.caller, method, cast("dict[str, Any]", params), size)
             raise HostError(ErrorCode.UNAUTHORIZED, RUN_IS_OVER)
         finally:
             scopes.discard(scope)
@@ -248,11 +239,11 @@ class WireCalls:
     async def _in_chunks(self, frame: Frame, chunks: Chunks) -> Mapping[str, Any]:
         """Send every chunk, as the peer can take them, and give back the response that ends them."""
         number = cast("Id", frame.id)
-        stream = _Stream(cast("dict[str, Any]", frame.params).get("run_id"), self._call_credit)
+        stream = _Stream(cast("dict[str, Any]", frame.params).get("run_id"), self.limits.call_credit)
         try:
             if number in self._streams:
                 raise HostError(ErrorCode.INVALID_ARGUMENT, "a call of this id is still being answered")
-            if not self._is_live(stream.run_id):
+            if not self.is_live(stream.run_id):
                 raise HostError(ErrorCode.UNAUTHORIZED, RUN_IS_OVER)
             self._streams[number] = stream
             await self._send_chunks(number, stream, chunks)
@@ -273,18 +264,18 @@ class WireCalls:
         async for data in chunks:
             sequence += 1
             line = frames.notification("call_chunk", {"id": number, "sequence": sequence, "data": data})
-            if len(line) > self._max_frame_bytes:
-                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"a chunk exceeds {self._max_frame_bytes} bytes")
+            if len(line) > self.limits.max_frame_bytes:
+                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"a chunk exceeds {self.limits.max_frame_bytes} bytes")
             await stream.pay()
-            await self._drained()
-            self._send(line)
+            await self.drained()
+            self.send(line)
         stream.all_sent = True
 
     def _rpc_code(self, frame: Frame) -> int:
         """Return the JSON-RPC code of a refused frame. The handler refuses it and records that."""
         if isinstance(frame.params, Unreadable):
             return INVALID_REQUEST if frame.params.is_json else PARSE_ERROR
-        if frame.method not in self._methods:
+        if frame.method not in self.methods:
             return METHOD_NOT_FOUND
         return REFUSED if isinstance(frame.params, dict) else INVALID_PARAMS
 
@@ -306,7 +297,6 @@ async def _closed(chunks: Chunks, *, read_to_its_end: bool) -> None:
 
 
 def api_error(refusal: HostError) -> dict[str, Any]:
-    """A refusal as the wire's AgentAPIError."""
     return _error(API_CODE[refusal.code], refusal.message, retry=refusal.retryable, details=refusal.details)
 
 

@@ -14,13 +14,14 @@ import anyio
 import structlog
 
 from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener, Unreadable
+from paddock.rules.errors import EndCode
 from paddock.rules.run.results import Result
 from paddock.runners.wire import frames
-from paddock.runners.wire.calls import CallLimits, WireCalls
+from paddock.runners.wire.calls import WireCalls, WireLimits
 from paddock.runners.wire.errors import HandshakeError, LogThrottle, Noise, PeerRefusedError
 from paddock.runners.wire.frames import BadFrameError, Frame, RemoteError
 from paddock.runners.wire.runs import WireRun, workspace_of
-from paddock_sdk.protocol.frames import MAX_RESULT_BYTES, PARSE_ERROR
+from paddock_sdk.protocol.frames import PARSE_ERROR
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
 
@@ -45,16 +46,6 @@ class LineTransport(Protocol):
 
     def send(self, line: bytes) -> None: ...
     def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class WireLimits:
-    """Limits both sides agree to; the peer gets them in the handshake."""
-
-    max_frame_bytes: int = frames.MAX_FRAME_BYTES
-    max_result_bytes: int = MAX_RESULT_BYTES
-    run_credit: int = frames.RUN_CREDIT
-    call_credit: int = frames.CALL_CREDIT
 
 
 async def _at_once() -> None:
@@ -108,7 +99,7 @@ class RunnerConnection:
             peer.methods,
             send=self._write,
             drained=peer.drained,
-            limits=CallLimits(frame_bytes=peer.limits.max_frame_bytes, credit=peer.limits.call_credit),
+            limits=peer.limits,
             is_live=self._runs.__contains__,
             overloaded=self._overloaded,
         )
@@ -149,18 +140,9 @@ class RunnerConnection:
             raise PeerRefusedError("the answer to list_agent_runners has no list of runners")
         return cast("list[Any]", runners)
 
-    async def start_run(
-        self,
-        runner_id: str,
-        runner_name: str,
-        run_id: str,
-        context: Mapping[str, Any],
-        listener: RunListener,
-        secrets: Mapping[str, str] = NO_SECRETS,
-    ) -> WireRun:
-        """Write `run_agent` as soon as the peer reads; the listener hears the rest."""
+    async def drained(self) -> None:
+        """Wait until the peer reads: a run that can wait for it begins then."""
         await self._peer.drained()
-        return self.begin_run(runner_id, runner_name, run_id, context, listener, secrets)
 
     def begin_run(
         self,
@@ -171,7 +153,7 @@ class RunnerConnection:
         listener: RunListener,
         secrets: Mapping[str, str] = NO_SECRETS,
     ) -> WireRun:
-        """Write `run_agent` now."""
+        """Write `run_agent`; the listener hears the rest."""
         run = WireRun(self, run_id, listener, self.limits.run_credit, workspace_of(context))
         params: dict[str, Any] = {"runner_id": runner_id, "runner_name": runner_name, "context": context}
         if secrets:
@@ -251,7 +233,6 @@ class RunnerConnection:
                 self._too_large()
 
     def feed_line(self, line: bytes) -> None:
-        """Take one frame."""
         if self.closed or not line:
             return
         if len(line) > self.limits.max_frame_bytes:
@@ -333,7 +314,7 @@ class RunnerConnection:
                 self._calls.run_over(run.run_id)
             self._peer.on_run_over()
 
-    def fail_run(self, run: WireRun, code: str, message: str) -> None:
+    def fail_run(self, run: WireRun, code: EndCode, message: str) -> None:
         """End one run that broke the rules, tell the peer to stop it, and see to it that it does."""
         log.warning(
             "a run was ended because its runner broke the rules",
@@ -358,7 +339,7 @@ class RunnerConnection:
             self.end("runner.crashed", "the runner did not answer and was stopped")
             await self._peer.kill()
 
-    def fail(self, code: str, message: str) -> None:
+    def fail(self, code: EndCode, message: str) -> None:
         """The peer broke the rules of the connection itself: all its runs are lost and it is killed."""
         if not self.closed:
             log.warning(
@@ -372,7 +353,7 @@ class RunnerConnection:
             self.end(code, message)
             self.own(self._peer.kill())
 
-    def end(self, code: str, message: str) -> None:
+    def end(self, code: EndCode, message: str) -> None:
         """Nothing more comes or goes. Every live run hears it once."""
         if self.closed:
             return

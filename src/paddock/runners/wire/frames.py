@@ -10,9 +10,12 @@ from typing import Any, TypeGuard, cast
 import msgspec
 
 from paddock.ports import Unreadable
+from paddock.rules.run.request_bodies import holds_more_values
 from paddock.rules.run.results import SHAPES, Result
 
 MAX_FRAME_BYTES = 4_194_304
+MAX_VALUES = 65_536
+"""In one line. Making a value, checking it and writing it down again takes far longer than a letter of text."""
 RUN_CREDIT = 256
 CALL_CREDIT = 64
 
@@ -58,7 +61,9 @@ class BadFrameError(Exception):
 
 MAX_ID_CHARS = 128
 SCANNED_BYTES = 65_536
-"""How much of a broken line is looked through for its id and its method."""
+"""How much of a broken line is looked through for its id and its method. A line this short is not counted."""
+MAX_MENDED = 20_000
+"""How many escapes of half a character a line may have and still be mended."""
 
 encode = msgspec.json.Encoder().encode
 _result = msgspec.json.Decoder(ResultFrame).decode
@@ -68,14 +73,15 @@ _RESULT_START = b'{"jsonrpc":"2.0","method":"run_result"'
 _RUN_ID = re.compile(rb'"run_id"\s*:\s*"([^"\\]{1,200})"')
 _IS_RESULT = re.compile(rb'"method"\s*:\s*"run_result"')
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]:,]|[^\s"{}\[\]:,]++', re.DOTALL)
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
-    re.DOTALL,
+_HALF = re.compile(
+    rb"(?<!\\)((?:\\\\)*+)\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?P<other>\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[c-fC-F][0-9a-fA-F]{2})"
 )
 
 
 def decode(line: bytes) -> Result | Frame:
     """Read one line. Raises BadFrameError for whatever is no frame, however odd."""
+    if len(line) > SCANNED_BYTES and holds_more_values(line, MAX_VALUES):
+        raise _broken(line, ValueError(f"a line may hold at most {MAX_VALUES} values; send less at once"))
     if line.startswith(_RESULT_START):
         try:
             return _result(line).params
@@ -94,9 +100,9 @@ def _general(line: bytes) -> Result | Frame:
 
 def _mended(line: bytes, problem: Exception) -> Frame:
     """Half a character cut in two by a careless stream is no reason to lose a run: it becomes U+FFFD."""
-    if b"\\ud" in line or b"\\uD" in line:
+    if 0 < line.count(b"\\ud") + line.count(b"\\uD") <= MAX_MENDED:
         try:
-            return _frame(_ESCAPE.sub(lambda m: b"\\ufffd" if m["lone"] else m[0], line))
+            return _frame(_HALF.sub(lambda half: half[0] if half["other"] else half[1] + b"\\ufffd", line))
         except (ValueError, RecursionError):
             pass
     raise _broken(line, problem) from None

@@ -7,6 +7,7 @@ import msgspec
 import structlog
 
 from paddock.ports import RunListener
+from paddock.rules.errors import EndCode, RunnersOwn
 from paddock.rules.run.outputs import MAX_CODE, MAX_REASON
 from paddock.rules.run.results import SHAPES, Result
 from paddock.runners.wire.errors import PeerRefusedError
@@ -164,7 +165,7 @@ class WireRun:
             if self.live:
                 self._connection.fail_run(self, "runtime_error", "the host failed to take a result")
 
-    def lose(self, code: str, message: str) -> None:
+    def lose(self, code: EndCode, message: str) -> None:
         """The run can say nothing more. Heard once, and never after a terminal result or a release."""
         if self.live:
             self.release()
@@ -210,7 +211,7 @@ def _problem_with_answer(answer: Any, run_id: str) -> str | None:
     return None
 
 
-def _code(data: Any) -> str:
+def _code(data: Any) -> EndCode:
     """The code a runner gave its refusal, if it is one."""
     code = cast("Mapping[str, Any]", data).get("code") if isinstance(data, dict) else None
-    return code if isinstance(code, str) and 0 < len(code) <= MAX_CODE else "runner.refused"
+    return RunnersOwn(code) if isinstance(code, str) and 0 < len(code) <= MAX_CODE else "runner.refused"

@@ -22,6 +22,7 @@ from paddock.confinement.private import private_file
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.values import Value
 from paddock.storage.files import ABOUT, TABLES
+from paddock.storage.files.lock import synced
 from paddock.storage.sqlite.commands import check_sessions, copy_database, has_database, is_sound, needed_bytes
 from paddock.storage.sqlite.connection import FILE_NAME
 
@@ -60,10 +61,10 @@ def make(target: Path, fill: Callable[[Path], None]) -> Mapping[str, Any]:
         fill(whole)
         manifest = _write_manifest(whole)
         if target.suffix == ".tar":
-            _sync(_packed(whole, staged / "backup.tar")).replace(target)
+            synced(_packed(whole, staged / "backup.tar")).replace(target)
         else:
             whole.replace(target)
-        _sync(target.parent)
+        synced(target.parent)
     return manifest
 
 
@@ -130,10 +131,10 @@ def _write_manifest(whole: Path) -> Mapping[str, Any]:
     }
     manifest = {"format": FORMAT, "paddock": version("paddock"), "created_at": time.time(), "files": files}
     for name in files:
-        _sync(whole / name)
+        synced(whole / name)
     (whole / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    _sync(whole / MANIFEST)
-    _sync(whole)
+    synced(whole / MANIFEST)
+    synced(whole)
     return manifest
 
 
@@ -173,7 +174,7 @@ def restore(backup: Path, data: Path) -> Mapping[str, Any]:
         if data.is_dir():
             data.rmdir()
         whole.replace(data)
-        _sync(data.parent)
+        synced(data.parent)
     return manifest
 
 
@@ -243,9 +244,6 @@ def _manifest(whole: Path, holding: str) -> Mapping[str, Any]:
     return manifest
 
 
-# --- within -----------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def _beside(target: Path) -> Generator[Path]:
     """A directory next to the target, on the same file system, that is gone afterwards."""
@@ -268,15 +266,6 @@ def _refusals(what: str) -> Generator[None]:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> Path:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-    return path
 
 
 OURS = 0o755
@@ -329,7 +318,6 @@ class Looked(Value, frozen=True):
 
 
 def look(data: Path) -> Iterator[Looked]:
-    """Everything there is, one by one."""
     yield Looked("database", FILE_NAME, is_sound(data))
     for session_id, damage in check_sessions(data):
         yield Looked("conversation", session_id, f"fact {damage.seq}: {damage.what}" if damage else None)
@@ -340,7 +328,7 @@ def look(data: Path) -> Iterator[Looked]:
 def _problem_of(data: Path, name: str) -> str | None:
     """Bytes that were removed since their row was read are not missing: whoever removes a row does that next."""
     try:
-        with (data / BLOBS / name[:2] / name).open("rb") as file:
+        with _blob(data, name).open("rb") as file:
             return None if file_digest(file, "sha256").hexdigest() == name else "damaged: not what their name says"
     except FileNotFoundError:
         return "missing" if name in set(needed_bytes(data / FILE_NAME)) else None

@@ -40,7 +40,6 @@ def find(data: Path, environ: Mapping[str, str] | None = None) -> ClusterSecret:
 
 
 def is_there(data: Path, environ: Mapping[str, str] | None = None) -> bool:
-    """Tell if there is a secret already, without making one."""
     return bool((os.environ if environ is None else environ).get(VARIABLE)) or (data / FILE_NAME).exists()
 
 

@@ -23,7 +23,7 @@ import anyio.to_thread
 
 from paddock.ports.artifacts import Blob
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
-from paddock.storage.files.lock import make_directory
+from paddock.storage.files.lock import make_directory, synced
 
 
 class Hash(Protocol):
@@ -69,8 +69,6 @@ class FileBlobs:
             raise HostError(ErrorCode.RUNTIME_ERROR, "this is not the name of stored bytes")
         return self._directory / name[:2] / name
 
-    # --- writing -----------------------------------------------------------------------------------------------------
-
     @asynccontextmanager
     async def keep(self, pieces: AsyncIterable[bytes], *, max_bytes: int) -> AsyncGenerator[Blob]:
         beside = self._unfinished / secrets.token_hex(16)
@@ -113,11 +111,9 @@ class FileBlobs:
             return
         if not path.parent.exists():
             make_directory(path.parent)
-            _sync_directory(self._directory)
+            synced(self._directory)
         beside.replace(path)
-        _sync_directory(path.parent)
-
-    # --- reading -----------------------------------------------------------------------------------------------------
+        synced(path.parent)
 
     async def read(self, sha256: str, offset: int, length: int) -> bytes:
         return await _on_a_thread(self._read, sha256, offset, length)
@@ -145,8 +141,6 @@ class FileBlobs:
             with suppress(KeyError):
                 self._checked.popitem(last=False)
 
-    # --- forgetting --------------------------------------------------------------------------------------------------
-
     async def remove(self, sha256: str, *, needed: Callable[[], Awaitable[bool]]) -> bool:
         if sha256 in self._kept:
             return False
@@ -164,7 +158,7 @@ class FileBlobs:
 
     async def older_than(self, seconds: float) -> AsyncIterator[Sequence[str]]:
         names = self._names(time.time() - seconds)
-        while group := await _on_a_thread(_take, names):
+        while group := await _on_a_thread(lambda: list(islice(names, WALK_GROUP))):
             yield group
             await asyncio.sleep(0)
 
@@ -195,15 +189,3 @@ def _append(file: BinaryIO, piece: bytes, digest: Hash) -> None:
 def _sync(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    number = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
-def _take(names: Iterator[str]) -> list[str]:
-    return list(islice(names, WALK_GROUP))

@@ -54,6 +54,16 @@ def make_directory(path: Path) -> None:
         raise StorageUnavailableError(f"the data directory {path} cannot be written")
 
 
+def synced(path: Path) -> Path:
+    """A file or directory, once the disk has it."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+    return path
+
+
 def _open(file: Path) -> int:
     try:
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -81,8 +81,6 @@ class S3Blobs:
     async def close(self) -> None:
         """Nothing is held open."""
 
-    # --- writing
-
     @asynccontextmanager
     async def keep(self, pieces: AsyncIterable[bytes], *, max_bytes: int) -> AsyncGenerator[Blob]:
         beside = self._beside / secrets.token_hex(16)
@@ -121,8 +119,6 @@ class S3Blobs:
     async def _put(self, name: str, beside: Path) -> None:
         await self._ask(_obstore.put_async(self._store, _path(name), beside))
 
-    # --- reading
-
     async def read(self, sha256: str, offset: int, length: int) -> bytes:
         if length <= 0 or offset >= (size := await self._size(sha256)):
             return b""
@@ -144,8 +140,6 @@ class S3Blobs:
             raise _lost(name) from None
         except (BaseError, OSError) as error:
             raise _away(error) from error
-
-    # --- forgetting
 
     async def remove(self, sha256: str, *, needed: Callable[[], Awaitable[bool]]) -> bool:
         age = await self._age(sha256)

@@ -65,7 +65,7 @@ class KeyFile:
 def rotate(path: Path, now: float) -> str:
     """A new key signs from now on; its name. Raises StorageUnavailableError."""
     body, name = rotated(content(path), now)
-    put(path, body)
+    write(path, body, replace=True)
     return name
 
 
@@ -81,11 +81,6 @@ def rotated(body: bytes, now: float) -> tuple[bytes, str]:
 def content(path: Path) -> bytes:
     """Read the key file; make it when there is none. Raises StorageUnavailableError."""
     return msgspec.json.encode(read_or_make(path))
-
-
-def put(path: Path, body: bytes) -> None:
-    """In the place of what the file holds. Raises StorageUnavailableError."""
-    write(path, body, replace=True)
 
 
 def read_or_make(path: Path) -> _File:

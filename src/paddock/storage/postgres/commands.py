@@ -6,7 +6,6 @@ on; what puts right is for a database that no host serves, and locks each conver
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -15,8 +14,8 @@ from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.log.chain import Damage
 from paddock.rules.log.projection import Difference
 from paddock.rules.rows.migrations import Refusal
-from paddock.storage.files.signing_keys import content, fresh, put, rotated
-from paddock.storage.postgres.connection import AWAY, Connection, advice_on, connect, unavailable
+from paddock.storage.files.signing_keys import content, fresh, rotated, write
+from paddock.storage.postgres.connection import Connection, advice_on, connected
 from paddock.storage.postgres.engine import rows_of, run
 from paddock.storage.postgres.hosts import refuse_while_served
 from paddock.storage.postgres.migrate import bring_up_to_date, still_pending
@@ -29,7 +28,7 @@ _LOOKING = "begin isolation level repeatable read read only"
 
 async def check(address: str) -> AsyncIterator[tuple[str, Damage | None]]:
     """Every session, with the first damage of its log or None."""
-    async with _connected(address) as connection:
+    async with connected(address) as connection:
         async for found in _each(connection, looked_at, _LOOKING):
             if found is not None:
                 yield found
@@ -37,7 +36,7 @@ async def check(address: str) -> AsyncIterator[tuple[str, Damage | None]]:
 
 async def compare(address: str) -> AsyncIterator[Difference]:
     """Every row that is not what the log says."""
-    async with _connected(address) as connection:
+    async with connected(address) as connection:
         async for found in _each(connection, compared, _LOOKING):
             for difference in found:
                 yield difference
@@ -49,7 +48,7 @@ async def rebuild(address: str) -> AsyncIterator[Difference]:
     Raises StorageUnavailableError while a host serves the database.
     """
     await bring_up_to_date(address)
-    async with _connected(address) as connection:
+    async with connected(address) as connection:
         await refuse_while_served(connection, "stop them first, or only compare, with --check")
         async for found in _each(connection, put_right, "begin"):
             for difference in found:
@@ -58,7 +57,7 @@ async def rebuild(address: str) -> AsyncIterator[Difference]:
 
 async def needed_bytes(address: str) -> AsyncIterator[str]:
     """The hash of everything that an artifact or a storage area needs."""
-    async with _connected(address) as connection:
+    async with connected(address) as connection:
         last = ""
         while page := await rows_of(connection, NEEDED.sql, after=last, limit=PAGE):
             for row in page:
@@ -78,19 +77,6 @@ async def _each(connection: Connection, work: Callable[[int], Work[Answer]], beg
         last = numbers[-1]
 
 
-@asynccontextmanager
-async def _connected(address: str) -> AsyncGenerator[Connection]:
-    connection = await connect(address)
-    try:
-        yield connection
-    except AWAY as error:
-        raise unavailable(error, address) from error
-    finally:
-        connection.terminate()
-
-
-# --- what `paddock doctor` says ---------------------------------------------------------------------------------------
-
 OLDEST = 14
 """The oldest major version that its makers still mend."""
 Verdict = tuple[Literal["ok", "note", "fail"], str, str]
@@ -105,13 +91,8 @@ _REACHED = "select max(number) from schema_version"
 async def examine(address: str) -> Verdict:
     """State, what it is, and what to do about it. Changes nothing."""
     try:
-        connection = await connect(address)
-        try:
+        async with connected(address) as connection:
             return await _look(connection, place_of(address))
-        finally:
-            connection.terminate()
-    except AWAY as error:
-        return "fail", str(unavailable(error, address)), advice_on(error)
     except StorageUnavailableError as error:
         return "fail", str(error), advice_on(error)
 
@@ -151,30 +132,20 @@ _CHANGE = "update signing_keys set body = $1, changed_at = now()"
 async def agree(address: str, path: Path) -> None:
     """Make the file what all hosts have. Raises StorageUnavailableError."""
     mine = await asyncio.to_thread(content, path)
-    connection = await connect(address)
-    try:
+    async with connected(address) as connection:
         theirs = await _theirs(connection, mine)
-    except AWAY as error:
-        raise unavailable(error, address) from error
-    finally:
-        connection.terminate()
     if theirs != mine:
-        await asyncio.to_thread(put, path, theirs)
+        await asyncio.to_thread(write, path, theirs, replace=True)
 
 
 async def rotate(address: str, now: float) -> str:
     """A new key signs from now on, at every host as soon as it has heard of it; its name. Raises
     StorageUnavailableError."""
-    connection = await connect(address)
-    try:
+    async with connected(address) as connection:
         await _theirs(connection, fresh())
         async with connection.transaction():
             body, name = rotated(bytes(await connection.fetchval(_LOCKED)), now)
             await connection.execute(_CHANGE, body)
-    except AWAY as error:
-        raise unavailable(error, address) from error
-    finally:
-        connection.terminate()
     return name
 
 

@@ -4,8 +4,8 @@ Every wait has an end: connecting, each statement, each lock. A connection that 
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Protocol, cast
 
 import asyncpg
@@ -120,7 +120,8 @@ async def connect(address: str, *, patience: float | None = None) -> Connection:
         if patience is not None:
             await connection.fetch(_PATIENT, f"{patience:.0f}s")
         await connection.execute(_WRITES_LAST)
-        await _refuse_read_only(connection, address)
+        if await connection.fetchval(_READ_ONLY):
+            raise StorageUnavailableError(f"the database at {place_of(address)} takes no writes (it is a standby)")
     except AWAY as error:
         connection.terminate()
         raise unavailable(error, address) from error
@@ -128,6 +129,18 @@ async def connect(address: str, *, patience: float | None = None) -> Connection:
         connection.terminate()
         raise
     return connection
+
+
+@asynccontextmanager
+async def connected(address: str, *, patience: float | None = None) -> AsyncGenerator[Connection]:
+    """A connection of its own for as long as the block; what the database refuses is a StorageUnavailableError."""
+    connection = await connect(address, patience=patience)
+    try:
+        yield connection
+    except AWAY as error:
+        raise unavailable(error, address) from error
+    finally:
+        connection.terminate()
 
 
 async def open_pool(address: str, *, most: int, idle_seconds: float) -> Pool:
@@ -183,7 +196,6 @@ async def _nothing_to_reset(_: Connection) -> None:
 
 
 async def _settle(connection: Connection) -> None:
-    """Configure a new connection."""
     await connection.set_type_codec("text", schema="pg_catalog", encoder=encode, decoder=decode, format="binary")
     [row] = await connection.fetch(_SETTLE, f"{STATEMENT_SECONDS:.0f}s", f"{LOCK_SECONDS:.0f}s")
     if (said := connection.get_server_pid()) != row[-1]:
@@ -198,7 +210,6 @@ _behind_a_pooler: dict[int, int] = {}
 
 
 def backend_of(connection: Connection) -> int:
-    """The server's process that serves a connection."""
     said = connection.get_server_pid()
     return _behind_a_pooler.get(said, said)
 
@@ -231,20 +242,16 @@ async def _settle_reader(connection: Connection) -> None:
     await connection.execute(_WRITES_MAY_BE_LOST)
 
 
-async def _refuse_read_only(connection: Connection, address: str) -> None:
-    if await connection.fetchval(_READ_ONLY):
-        raise StorageUnavailableError(f"the database at {place_of(address)} takes no writes (it is a standby)")
-
-
 def is_over(connection: Connection, error: BaseException) -> bool:
-    """Tell if nothing more can be asked of this connection."""
     return connection.is_closed() or isinstance(error, LOST)
 
 
 def unavailable(error: BaseException, address: str = "") -> StorageUnavailableError:
     """Say in one sentence what the database refused; never with a password in it."""
     at = f" at {place_of(address)}" if address else ""
-    return StorageUnavailableError(f"the database{at} {_what(error)}: {without_secrets(_first_line(error))}")
+    return StorageUnavailableError(
+        f"the database{at} {_said(error)[0]}: {without_secrets(cause_of(error).splitlines()[0])}"
+    )
 
 
 def advice_on(error: BaseException) -> str:
@@ -252,54 +259,45 @@ def advice_on(error: BaseException) -> str:
     if isinstance(error, FilesUnavailableError):
         return ""
     reason = error.__cause__ if isinstance(error, StorageUnavailableError) else error
-    return next((advice for kinds, advice in _ADVICE if isinstance(reason, kinds)), "")
+    return "" if reason is None else _said(reason)[1]
 
 
-_ADVICE: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
-    (asyncpg.InvalidCatalogNameError, "Create it, with encoding 'UTF8', or set store to another."),
+def _said(error: BaseException) -> tuple[str, str]:
+    return next(((what, advice) for kinds, what, advice in _SAYS if isinstance(error, kinds)), ("refused", ""))
+
+
+_START = "Start the database, or set store to another."
+_SAYS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str, str], ...] = (
+    (asyncpg.InvalidCatalogNameError, "does not exist", "Create it, with encoding 'UTF8', or set store to another."),
     (
         (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidPasswordError),
+        "does not let us in",
         "Look at the user and the password in store, and at the server's pg_hba.conf.",
     ),
-    (asyncpg.InsufficientPrivilegeError, "Make the user the owner of the database."),
-    (asyncpg.TooManyConnectionsError, "Raise max_connections of the server: a host takes up to ten."),
-    (asyncpg.UndefinedTableError, "No host has used it yet: start one, or set store to another."),
-    (LOST, "Start the database, or set store to another."),
-)
-
-
-def _what(error: BaseException) -> str:
-    for kinds, what in _SAYS:
-        if isinstance(error, kinds):
-            return what
-    return "refused"
-
-
-_SAYS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
-    (asyncpg.InvalidCatalogNameError, "does not exist"),
-    ((asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidPasswordError), "does not let us in"),
-    (asyncpg.InsufficientPrivilegeError, "does not give us the rights we need"),
-    (asyncpg.TooManyConnectionsError, "has no room for another connection"),
-    (asyncpg.DiskFullError, "has no room on its disk"),
-    (asyncpg.ReadOnlySQLTransactionError, "takes no writes"),
-    ((asyncpg.QueryCanceledError, TimeoutError), "does not answer in time"),
+    (
+        asyncpg.InsufficientPrivilegeError,
+        "does not give us the rights we need",
+        "Make the user the owner of the database.",
+    ),
+    (
+        asyncpg.TooManyConnectionsError,
+        "has no room for another connection",
+        "Raise max_connections of the server: a host takes up to ten.",
+    ),
+    (asyncpg.UndefinedTableError, "refused", "No host has used it yet: start one, or set store to another."),
+    (asyncpg.DiskFullError, "has no room on its disk", ""),
+    (asyncpg.ReadOnlySQLTransactionError, "takes no writes", ""),
+    (asyncpg.QueryCanceledError, "does not answer in time", ""),
+    (TimeoutError, "does not answer in time", _START),
     (
         (asyncpg.CannotConnectNowError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError),
         "is stopping or starting",
+        _START,
     ),
-    (
-        (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError),
-        "cannot be reached",
-    ),
-    (ValueError, "has an address that cannot be read"),
+    (LOST, "cannot be reached", _START),
+    (ValueError, "has an address that cannot be read", ""),
 )
-
-
-def _first_line(error: BaseException) -> str:
-    return cause_of(error).splitlines()[0]
-
-
-# --- text that PostgreSQL cannot hold ---------------------------------------------------------------------------------
+"""The first that fits counts."""
 
 
 _NUL, _MARK = "\x00", "\x1a"

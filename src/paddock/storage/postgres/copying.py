@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.files import ABOUT, TABLES
-from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
+from paddock.storage.postgres.connection import Connection, connected
 from paddock.storage.postgres.hosts import refuse_while_served
 from paddock.storage.postgres.migrate import bring_up_to_date
 
@@ -46,8 +46,7 @@ TEXT, BINARY = "text", "binary"
 async def copy_out(address: str, place: Path) -> Sequence[str]:
     """Write the database of one moment into `place`; the hashes of all bytes its rows name. Raises
     StorageUnavailableError."""
-    connection = await connect(address)
-    try:
+    async with connected(address) as connection:
         await connection.execute(_SETTLED)
         await connection.execute(_ONE_MOMENT)
         (place / TABLES).mkdir(mode=0o700)
@@ -65,10 +64,6 @@ async def copy_out(address: str, place: Path) -> Sequence[str]:
         }
         (place / ABOUT).write_text(json.dumps(about, indent=1, sort_keys=True), encoding="utf-8")
         return [found[0] for found in await connection.fetch(_NEEDED)]
-    except AWAY as error:
-        raise unavailable(error, address) from error
-    finally:
-        connection.terminate()
 
 
 async def copy_in(address: str, place: Path) -> Mapping[str, int]:
@@ -76,18 +71,13 @@ async def copy_in(address: str, place: Path) -> Mapping[str, int]:
     table. Raises StorageUnavailableError."""
     about: dict[str, Any] = json.loads((place / ABOUT).read_text(encoding="utf-8"))
     await bring_up_to_date(address)
-    connection = await connect(address)
-    try:
+    async with connected(address) as connection:
         await connection.execute(_SETTLED)
         async with connection.transaction():
             await _check(connection, about)
             written = await _fill(connection, place, about)
             await refuse_while_served(connection, STOP_THEM)  # nor has one come meanwhile
             return written
-    except AWAY as error:
-        raise unavailable(error, address) from error
-    finally:
-        connection.terminate()
 
 
 async def _check(connection: Connection, about: Mapping[str, Any]) -> None:
@@ -127,7 +117,6 @@ async def _tables(connection: Connection) -> dict[str, list[str]]:
 
 
 async def _in_order(connection: Connection, tables: Mapping[str, Any]) -> Sequence[str]:
-    """Order tables so that referenced ones come first."""
     order = TopologicalSorter[str]({table: set[str]() for table in tables})
     for table, other in await connection.fetch(_REFERENCES):
         if table in tables and other in tables and table != other:

@@ -57,7 +57,6 @@ class Reader:
         self._pool.terminate()  # nothing is under way that anybody waits for
 
     async def one(self, sql: str, *values: Any) -> Any:
-        """The first row, or None."""
         return await self._ask(lambda connection: connection.fetchrow(sql, *values))
 
     async def all(self, sql: str, *values: Any) -> Sequence[Any]:
@@ -135,9 +134,6 @@ async def _give_up(connection: Connection, error: BaseException) -> None:
         terminate(connection)
 
 
-# --- the engine -------------------------------------------------------------------------------------------------------
-
-
 WORDS = {"no_bytes()": "''::bytea"}
 _EACH = re.compile(r"\beach\((\$\d+::\w+\[\])\)")
 
@@ -162,7 +158,6 @@ def _list(value: Any, kind: str | None) -> Any:
 
 
 async def run(connection: Connection, work: Work[Answer]) -> Answer:
-    """Take a work to its end, within whatever transaction this is."""
     try:
         step = next(work)
         while True:
@@ -176,7 +171,6 @@ async def run(connection: Connection, work: Work[Answer]) -> Answer:
 
 
 async def rows_of(connection: Connection, sql: str, **given: Any) -> Sequence[Any]:
-    """The rows that one statement finds."""
     statement = bound(sql)
     return await connection.fetch(statement.sql, *values_of(statement, given))
 

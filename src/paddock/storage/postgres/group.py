@@ -38,9 +38,6 @@ NO_BATCH = -1
 """The place of rows that belong to no batch: they always pass."""
 
 
-# --- rows on their way in --------------------------------------------------------------------------------------------
-
-
 class RowType:
     """A composite type of the database: rows of one sort travel as one value, an array of it. That costs the host half
     of what an array for each column does, and the database less as well (docs/decisions/0182).
@@ -223,9 +220,6 @@ _FENCES = {
 }
 
 
-# --- the group -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(slots=True, eq=False)
 class ToWrite:
     """Something to write. `batch` is None for rows that belong to no session's log."""
@@ -297,7 +291,6 @@ class Group:
         return _statement(needed, parts), [*(fences[one] for one in needed), *(self._rows[part] for part in parts)]
 
     def settle(self, passed: frozenset[int]) -> None:
-        """Mark those whose fence did not hold."""
         for work, place in zip(self._works, self._places, strict=True):
             if work.batch is not None and place not in passed:
                 work.error = StaleOwnerError(f"session {work.batch.session_id} has another owner")

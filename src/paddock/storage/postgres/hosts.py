@@ -118,19 +118,14 @@ class PostgresHosts:
             self._pulse.terminate()
             self._pulse = None
 
-    # --- what time it is
-
     def clock(self) -> float:
         return steady_seconds() + self._offset
 
     async def _ask_the_time(self, statement: str) -> Sequence[Any]:
-        """A row that begins with the database's time, without it."""
         asked_at = steady_seconds()
         store_time, *rest = (await self._now(statement))[0]
         self._offset = store_offset(self._offset, store_time, asked_at, steady_seconds())
         return rest
-
-    # --- who is there
 
     async def register(self) -> None:
         await self._ask_the_time(_TIME)
@@ -162,8 +157,6 @@ class PostgresHosts:
     async def settled(self, boots: Sequence[int]) -> None:
         await self._now(_SETTLED, boots=boots)
 
-    # --- what one asks of another
-
     async def ask(self, boot: int, errand: PendingRequest) -> None:
         await self._durably(ask(_ASK, request_id=errand.request_id, boot=boot, body=errand.body))
 
@@ -179,8 +172,6 @@ class PostgresHosts:
 
     async def tidy(self) -> None:
         await self._durably(*map(ask, _TIDY))
-
-    # --- within
 
     async def _durably(self, *asked: Ask) -> None:
         def work() -> Work[None]:
@@ -203,9 +194,6 @@ class PostgresHosts:
             except StorageUnavailableError:
                 self.close()
                 raise
-
-
-# --- the connection that writes ---------------------------------------------------------------------------------------
 
 
 _LOCK = 0x7061_6464_6F63_6B02

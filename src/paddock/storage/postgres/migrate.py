@@ -8,7 +8,7 @@ import asyncpg
 
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows.migrations import Migration, Refusal, pending
-from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
+from paddock.storage.postgres.connection import Connection, connected
 from paddock.storage.postgres.engine import run
 from paddock.storage.postgres.group import ROW_TYPES
 from paddock.storage.postgres.hosts import keep_hosts_out
@@ -34,13 +34,8 @@ select name from unnest($1::text[]) as wanted (name) where to_regtype(name) is n
 
 async def bring_up_to_date(address: str, available: Sequence[Migration] | None = None) -> None:
     """Apply what is missing, on a connection of its own. Raises StorageUnavailableError with a sentence."""
-    connection = await connect(address)
-    try:
+    async with connected(address) as connection:  # with it goes the lock
         await migrate(connection, shipped_migrations("postgres") if available is None else available)
-    except AWAY as error:
-        raise unavailable(error, address) from error
-    finally:
-        connection.terminate()  # with it goes the lock
 
 
 async def migrate(connection: Connection, available: Sequence[Migration]) -> None:

@@ -114,7 +114,6 @@ def _look_up(
     between: tuple[int, int],
     limit: int,
 ) -> Work[Sequence[Values]]:
-    """Items between two places that have all the words, the newest first, until there are enough that answer."""
     asked = {**filters, "number": place.session_no, "entries": _entries_for(query.phrases), "marks": marks}
     (after, before), wanted, found = between, 0, list[Values]()
     while len(found) < limit and before > after + 1:
@@ -128,7 +127,6 @@ def _look_up(
 
 
 def _spans(mark: str, last: int) -> Iterator[tuple[list[str], int]]:
-    """Which marks to ask for, and the first conversation that may have them."""
     for width in WIDTHS:
         first = max(last - width + 1, 0)
         yield [f"{mark}/{number}" for number in range(first, last + 1)], first * THREADS
@@ -143,9 +141,6 @@ def _conversation(session_no: int) -> str:
 
 def _stretch(session_no: int, number: int) -> str:
     return f"/{session_no}/{number}"
-
-
-# --- words -----------------------------------------------------------------------------------------------------------
 
 
 def _beginning(token: str) -> str | None:
@@ -178,8 +173,6 @@ def entries_for(phrase: Phrase, beginning: Beginning = _beginning) -> Sequence[s
 def _entries_for(phrases: Sequence[Phrase], beginning: Beginning = _beginning) -> list[str]:
     return list(dict.fromkeys(entry for phrase in phrases for entry in entries_for(phrase, beginning)))
 
-
-# --- the words of knowledge ------------------------------------------------------------------------------------------
 
 MOST_POSITIONS = 255
 """As many places of one word as the database keeps."""
@@ -239,7 +232,6 @@ class PostgresWords:
     def find(
         self, kb_no: int, terms: Sequence[Phrase], limit: int, only: ChunkFilter
     ) -> Work[Sequence[tuple[int, float]]]:
-        """The best chunks of documents that count."""
         passing = None if only == ChunkFilter() else (yield from _passing(kb_no, only))
         [(chunks, tokens)] = yield ask(_SIZE, kb_no=kb_no)
         queries = [_lexeme(entry) for term in terms for entry in entries_for(term)]
@@ -250,14 +242,8 @@ class PostgresWords:
 
 
 def _passing(kb_no: int, only: ChunkFilter) -> Work[Sequence[int]]:
-    names = {
-        name: None if some is None else sorted(some)
-        for name, some in (
-            ("document_ids", only.document_ids),
-            ("names", only.names),
-            ("media_types", only.media_types),
-        )
-    }
+    asked = {name: getattr(only, name) for name in ("document_ids", "names", "media_types")}
+    names = {name: None if some is None else sorted(some) for name, some in asked.items()}
     documents = [(number, DocumentRow(*row)) for number, *row in (yield ask(_PASSING, kb_no=kb_no, **names))]
     return [
         number

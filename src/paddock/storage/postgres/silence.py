@@ -55,8 +55,6 @@ class Silence:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
 
-    # --- within
-
     def _doubt(self, connection: Connection) -> None:
         self._doubted.add(connection)
         if self._looking is None or self._looking.done():

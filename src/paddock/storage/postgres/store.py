@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Awaitable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import anyio
 
@@ -33,6 +34,13 @@ from paddock.storage.tables.log import checked, is_taken
 from paddock.storage.tables.statements import Engine
 
 
+class _Open(NamedTuple):
+    writer: Writer
+    reader: Reader
+    history: HistorySearch
+    threads: ThreadSearch
+
+
 class PostgresStore(Records):
     """All of the `Store` port over one database. `host_id`: serve it as the host of this name."""
 
@@ -46,10 +54,8 @@ class PostgresStore(Records):
             PostgresHosts(address, host_id, url, engine=self.engine, silence=self._silence) if host_id else None
         )
         self._last_backend = 0
-        self._parts: tuple[Writer, Reader] | None = None
+        self._parts: _Open | None = None
         self._claims = Claims(self.engine, lambda: self.writer.boot)
-        self._indexing: HistorySearch | None = None
-        self._thread_indexing: ThreadSearch | None = None
 
     async def open(self) -> None:
         await bring_up_to_date(self._address)
@@ -61,33 +67,26 @@ class PostgresStore(Records):
             raise
         host = f"{socket.gethostname()}:{os.getpid()}"
         writer = Writer(connection, self._connect, self._address, host, self._silence)
-        self._parts = writer, reader
-        self._indexing = HistorySearch(self.engine, PostgresIndex())
-        self._thread_indexing = ThreadSearch(self.engine, PostgresIndex())
+        history, threads = HistorySearch(self.engine, PostgresIndex()), ThreadSearch(self.engine, PostgresIndex())
+        self._parts = _Open(writer, reader, history, threads)
         if self.hosts is not None:
             self.hosts.on_boot = partial(setattr, writer, "boot")
             await self.hosts.register()
 
     async def close(self) -> None:
         parts, self._parts = self._parts, None
-        indexing, self._indexing = self._indexing, None
-        if indexing is not None:
-            await indexing.stop()
-        if self._thread_indexing is not None:
-            await self._thread_indexing.stop()
         if parts is not None:
-            writer, reader = parts
+            await parts.history.stop()
+            await parts.threads.stop()
             with anyio.CancelScope(shield=True):
-                await writer.stop()
-            reader.close()
+                await parts.writer.stop()
+            parts.reader.close()
         if self.hosts is not None:
             self.hosts.close()
         await self._silence.stop()
 
     def healthy(self) -> bool:
-        return self._parts is not None and self._parts[0].healthy
-
-    # --- the log
+        return self._parts is not None and self._parts.writer.healthy
 
     async def claim(self, session_id: str) -> Claim:
         writer = self.writer
@@ -102,12 +101,11 @@ class PostgresStore(Records):
 
     def append(self, batch: Batch) -> Awaitable[None]:
         """A future and not a coroutine: every message passes here, and a task to wait in costs more than the wait."""
-        writer = self.writer
-        if not writer.may_write(batch):
+        parts = self._open
+        if not parts.writer.may_write(batch):
             raise StaleOwnerError(f"session {batch.session_id} has another owner")
-        done = writer.submit(batch, batch.rows)
-        if self._indexing is not None:
-            self._indexing.count(batch)
+        done = parts.writer.submit(batch, batch.rows)
+        parts.history.count(batch)
         return done
 
     async def took(self, batch: Batch) -> bool:
@@ -121,24 +119,16 @@ class PostgresStore(Records):
         return await self.reader.ask_one_state(lambda connection: run(connection, checked(session_id)))
 
     async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
-        if self._indexing is None:
-            raise StorageUnavailableError("the store is closed")
-        return await self._indexing.find(session_id, query)
+        return await self._open.history.find(session_id, query)
 
     async def find_sessions(self, query: ThreadQuery) -> FoundThreads:
-        if self._parts is None or self._thread_indexing is None:
-            raise StorageUnavailableError("the store is closed")
-        return await self._thread_indexing.find(query)
-
-    # --- rows that belong to no session's facts
+        return await self._open.threads.find(query)
 
     async def write(self, rows: Sequence[Apart | ApiKeyRow]) -> None:
         await self.writer.submit(None, rows)
 
     async def scrub(self) -> None:
         """Not ours to do: the server's files are the server's."""
-
-    # --- for tables of their own that live in this database
 
     async def perform(self, deed: Ask[Answer], rows: Sequence[AuditRow] = (), *, durably: bool = True) -> Answer:
         """Do something together with these rows, beside the writer: long works never hold up the log."""
@@ -149,24 +139,23 @@ class PostgresStore(Records):
 
         return await self.reader.perform(together, durably=durably)
 
-    # --- within
-
     @property
     def writer(self) -> Writer:
-        return self._need_open()[0]
+        return self._open.writer
 
     @property
     def reader(self) -> Reader:
-        return self._need_open()[1]
+        return self._open.reader
 
-    def _need_open(self) -> tuple[Writer, Reader]:
+    @property
+    def _open(self) -> _Open:
         if self._parts is None:
             raise StorageUnavailableError("the store is closed")
         return self._parts
 
     def _fell_silent(self) -> None:
         if self._parts is not None:
-            self._parts[0].fell_silent()
+            self._parts.writer.fell_silent()
 
     async def _connect(self) -> Connection:
         """The writer's connection. What an earlier one of ours left behind in the database is ended first."""

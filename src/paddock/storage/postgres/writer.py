@@ -25,12 +25,12 @@ from paddock.rules.errors import (
     exists_already,
 )
 from paddock.rules.rows.rows import Row
+from paddock.storage.owners import Owners
 from paddock.storage.postgres.connection import AGAIN, AWAY, GUILTY, Connection, is_over, unavailable
 from paddock.storage.postgres.group import Group, QueuedWrite, in_order, take_group, write_works
 from paddock.storage.postgres.silence import Silence
 
 MAX_QUEUED = 20_000
-MAX_IDLE_OWNERS = 65_536
 TRIES = 4
 """How often a statement is tried that got in another host's way."""
 RETRY_SECONDS = 0.5
@@ -54,22 +54,20 @@ Connect = Callable[[], Awaitable[Connection]]
 """Opens the connection that this writer may use; awaited. Raises StorageUnavailableError."""
 
 
-class Writer:
+class Writer(Owners):
     """Takes works, writes them in groups, and answers after their commit."""
 
     def __init__(self, connection: Connection, connect: Connect, address: str, host: str, silence: Silence) -> None:
+        super().__init__()
         self.healthy = True
         self.boot: int | None = None
         """The number of the host that writes; None for a command that is no host."""
-        self.owners: dict[str, int] = {}
-        """Newest epoch given out here per session, until its owner's first commit: from then on the row says it."""
         self._address = address
         self._host = host
         self._connect = connect
         self._silence = silence
         self._connection = connection
         self._queue: deque[QueuedWrite] = deque()
-        self._waiting: dict[str, int] = {}
         self._claims: dict[str, int] = {}
         self._busy: Sequence[QueuedWrite] = ()
         self._told: tuple[Connection, int | None] | None = None
@@ -92,17 +90,10 @@ class Writer:
         if len(self._queue) >= MAX_QUEUED:
             raise StorageUnavailableError("too much waits to be written")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if batch is not None:
-            self._waiting[batch.session_id] = self._waiting.get(batch.session_id, 0) + 1
+        self.handed_in(batch)
         self._queue.append(QueuedWrite(batch, rows, done=done))
         self._bell.set()
         return done
-
-    def own(self, session_id: str, epoch: int) -> None:
-        """From now on only this epoch, or a later one, may write the session."""
-        self.owners[session_id] = max(epoch, self.owners.pop(session_id, 0))
-        if len(self.owners) > MAX_IDLE_OWNERS:  # the row and the head still protect a session whose owner never wrote
-            del self.owners[next(iter(self.owners))]
 
     @contextmanager
     def claiming(self, session_id: str) -> Generator[None]:
@@ -119,10 +110,6 @@ class Writer:
         """True if nobody on this host has claimed the session since."""
         return batch.session_id not in self._claims and self.owners.get(batch.session_id, 0) <= batch.epoch
 
-    def is_waiting(self, session_id: str) -> bool:
-        """Is something of this session queued or being written?"""
-        return session_id in self._waiting
-
     async def stop(self) -> None:
         """Finish what is queued and end; what cannot be finished in time is refused."""
         self._closed = True
@@ -136,8 +123,6 @@ class Writer:
             await self._task
         self._refuse_all(StorageUnavailableError("the store is closed"))
         self._connection.terminate()
-
-    # --- one group ---------------------------------------------------------------------------------------------------
 
     async def _write_for_ever(self) -> None:
         while not self._closed or self._queue:
@@ -192,7 +177,6 @@ class Writer:
         await self._write(works)
 
     async def _write(self, works: Sequence[QueuedWrite]) -> None:
-        """Write all works whose fence and conditions hold, in order, and mark the others."""
         for guarded, stretch in in_order(work for work in works if not work.is_empty):
             await (self._write_guarded(stretch) if guarded else self._write_together(stretch))
 
@@ -213,8 +197,6 @@ class Writer:
         group.settle(frozenset(row[0] for row in await self._connection.fetch(statement, *values)))
 
     async def _write_guarded(self, works: Sequence[QueuedWrite]) -> None:
-        """One transaction, in which each work may fail alone."""
-
         async def write() -> None:
             for work in works:
                 work.error = None
@@ -225,7 +207,6 @@ class Writer:
         await self._again(write)
 
     async def _again(self, attempt: Callable[[], Awaitable[None]]) -> None:
-        """Try again after a conflict with another host."""
         for tries_left in reversed(range(TRIES)):
             try:
                 await attempt()
@@ -238,7 +219,7 @@ class Writer:
     def _answer_all(self) -> None:
         works, self._busy = self._busy, ()
         for work in works:
-            self._answer(work)
+            self.answer(work)
 
     def _refuse_all(self, error: Exception) -> None:
         """Everything under way, of which a commit that was not answered may have happened, and everything that waits,
@@ -250,23 +231,6 @@ class Writer:
         for work in self._busy:
             work.error = work.error or error
         self._answer_all()
-
-    def _answer(self, work: QueuedWrite) -> None:
-        if work.batch is not None:
-            self._settle(work.batch, work.error)
-        if work.done.done():
-            return  # nobody waits any more
-        if work.error is None:
-            work.done.set_result(None)
-        else:
-            work.done.set_exception(work.error)
-
-    def _settle(self, batch: Batch, error: Exception | None) -> None:
-        left = self._waiting.pop(batch.session_id) - 1
-        if left:
-            self._waiting[batch.session_id] = left
-        if error is None and self.owners.get(batch.session_id) == batch.epoch:
-            del self.owners[batch.session_id]
 
     # --- when the database is away -----------------------------------------------------------------------------------
 
@@ -296,7 +260,6 @@ class Writer:
             self._failed(error)
 
     async def _come_back(self) -> None:
-        """Try once: connect if need be, and write something tiny of our own."""
         try:
             async with asyncio.timeout(COME_BACK_SECONDS):
                 if self._connection.is_closed():

@@ -35,8 +35,6 @@ class IndexedTo(Value, frozen=True):
 
 
 class Text(Value, frozen=True):
-    """A text on its way into an index."""
-
     session_no: int
     seq: int
     content: str
@@ -83,7 +81,6 @@ class Index(Protocol):
 
 
 def packed(places: Sequence[TextPlace]) -> list[int]:
-    """Places as one list of numbers, for `GIVEN`."""
     return [(session_no << 32) + seq for session_no, seq in places]
 
 

@@ -90,7 +90,6 @@ class HistorySearch:
         return found or []
 
     async def workspace_of(self, session_id: str) -> str | None:
-        """Look up whose a conversation is; None when there is no such conversation."""
         return await self._engine.one(_WORKSPACE, session_id=session_id)
 
     async def add_part(self, session_id: str) -> bool:
@@ -140,7 +139,6 @@ class HistorySearch:
             self._wake.set()
 
     async def _keep_up(self) -> None:
-        """Look up whose the conversations are that are due, and see that each workspace works through its own."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -180,9 +178,6 @@ class HistorySearch:
             _log.warning("a conversation could not be indexed for search", extra=about)
 
 
-# --- into the index --------------------------------------------------------------------------------------------------
-
-
 def _indexed_to(session_id: str, enough: int) -> Work[IndexedTo | None]:
     found = yield ask(_INDEXED_TO, session_id=session_id, enough=enough)
     return IndexedTo(*found[0]) if found else None
@@ -200,9 +195,6 @@ def _put_in(index: Index, session_id: str, place: IndexedTo, texts: Sequence[Tex
     yield from index.add("search", [(*text.place, cut) for text, cut in zip(texts, words, strict=True) if text in same])
     reached = next((text.seq - 1 for text in texts if text not in same), texts[-1].seq)
     yield ask(_REACHED, number=place.session_no, session_id=session_id, seq=reached, before=place.seq)
-
-
-# --- out of it -------------------------------------------------------------------------------------------------------
 
 
 def _find(

@@ -158,8 +158,6 @@ class ThreadSearch:
             return False
         return True
 
-    # --- what is missing ---------------------------------------------------------------------------------------------
-
     async def _add_missing(self, whose: Whose) -> None:
         try:
             if self._settle is not None and whose in self._known:
@@ -207,12 +205,10 @@ class ThreadSearch:
             behind = [replace(one, seq=last, titled=True) for one, last in self._more(behind, texts)]
 
     def _behind(self, whose: Whose, before: int) -> Work[Sequence[Behind]]:
-        """Conversations of a user that are not wholly in the index, the newest first."""
         asked = {"workspace_id": whose[0], "user_id": whose[1], "before": before, "limit": self._index.CONVERSATIONS}
         return [Behind(*row) for row in (yield ask(_BEHIND, **asked))]
 
     def _next(self, behind: Sequence[Behind]) -> Work[Sequence[Text]]:
-        """The next messages of these conversations, and the titles that are not in the index."""
         places = packed([(one.session_no, one.seq) for one in behind])
         texts = yield ask(_NEXT, places=places, each=self._index.MESSAGES)
         titles = yield ask(_TITLES, numbers=[one.session_no for one in behind if not one.titled])
@@ -242,7 +238,6 @@ class ThreadSearch:
         yield ask(_REACHED, places=packed(list(ends.items())), titled=list(ends.keys() - renamed))
 
     def _more(self, behind: Sequence[Behind], texts: Iterable[Text]) -> Sequence[tuple[Behind, int]]:
-        """Conversations that have more messages than were read, and the last one of each that was."""
         seqs: dict[int, list[int]] = {}
         for text in texts:
             if text.seq:
@@ -252,16 +247,11 @@ class ThreadSearch:
 
 
 def _among(whose: Whose, session_ids: Sequence[str]) -> Work[Sequence[Behind]]:
-    """Those of these conversations that are the user's, and how far each is in the index."""
     asked = {"workspace_id": whose[0], "user_id": whose[1], "session_ids": session_ids}
     return [Behind(*row) for row in (yield ask(_AMONG, **asked))]
 
 
-# --- out of the index ------------------------------------------------------------------------------------------------
-
-
 def _find(index: Index, query: ThreadQuery) -> Work[Sequence[FoundThread]]:
-    """A page of conversations, the newest first, each with the newest message that answers."""
     found: list[FoundThread] = []
     before, done = (NO_END >> 32 if query.before is None else query.before, 0), -1
     while query.phrases and len(found) < query.limit:

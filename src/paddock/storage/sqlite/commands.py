@@ -64,9 +64,6 @@ def _each(connection: Connection, work: Callable[[int], Work[Answer]]) -> Iterat
         last = numbers[-1]
 
 
-# --- copies ----------------------------------------------------------------------------------------------------------
-
-
 def copy_database(directory: Path, target: Path) -> None:
     """Write one state of the database of `directory` into the new file `target`. Raises StorageUnavailableError."""
     try:
@@ -98,9 +95,6 @@ def has_database(directory: Path) -> bool:
     return (directory / FILE_NAME).is_file()
 
 
-# --- the schema -------------------------------------------------------------------------------------------------------
-
-
 _VERSIONS = """
 create table if not exists schema_version (
     number integer primary key, name text not null, checksum text not null, applied_at text not null
@@ -111,16 +105,11 @@ def migrate(connection: Connection, available: Sequence[Migration] | None = None
     """Apply what is missing. Raises StorageUnavailableError with a sentence when the file is not ours to change."""
     connection.execute(_VERSIONS)
     applied: dict[int, str] = dict(connection.execute("select number, checksum from schema_version"))
-    steps = pending(migrations() if available is None else available, applied)
+    steps = pending(shipped_migrations("sqlite") if available is None else available, applied)
     if isinstance(steps, Refusal):
         raise StorageUnavailableError(steps.sentence)
     for step in steps:
         _apply(connection, step)
-
-
-def migrations() -> Sequence[Migration]:
-    """The steps shipped with this program, in order."""
-    return shipped_migrations("sqlite")
 
 
 def _apply(connection: Connection, step: Migration) -> None:

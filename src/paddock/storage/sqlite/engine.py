@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -92,9 +92,6 @@ def _at_most(connection: Connection, seconds: float) -> Generator[None]:
         raw.set_progress_handler(None)
 
 
-# --- the engine -------------------------------------------------------------------------------------------------------
-
-
 WORDS = {"greatest(": "max(", "no_bytes()": "x''"}
 _LIST = re.compile(r"= any\((\?\d+)\)")
 _EACH = re.compile(r"\beach\((\?\d+)\)")
@@ -117,7 +114,6 @@ def values_of(statement: Bound, given: Any) -> Values:
 
 
 def run(cursor: Connection | Cursor, work: Work[Answer]) -> Answer:
-    """Take a work to its end, within whatever transaction this is."""
     try:
         step = next(work)
         while True:
@@ -131,23 +127,17 @@ def run(cursor: Connection | Cursor, work: Work[Answer]) -> Answer:
 
 
 def rows_of(cursor: Connection | Cursor, sql: str, **given: Any) -> list[Values]:
-    """The rows that one statement finds."""
     statement = bound(sql)
     return cursor.execute(statement.sql, values_of(statement, given)).fetchall()
 
 
+@dataclass(frozen=True)
 class SqliteEngine:
     """Asks where it is asked from: a point read takes microseconds. What may take longer is asked on a thread."""
 
-    def __init__(
-        self,
-        reader: Callable[[], Connection],
-        pool: Callable[[], ReaderPool],
-        perform: Callable[[Callable[[Cursor], None], Sequence[AuditRow]], Awaitable[None]],
-    ) -> None:
-        self._reader = reader
-        self._pool = pool
-        self._perform = perform
+    reader: Callable[[], Connection]
+    pool: Callable[[], ReaderPool]
+    perform: Callable[[Callable[[Cursor], None], Sequence[AuditRow]], Awaitable[None]]
 
     async def one(self, query: Query[Row], **given: Any) -> Row | None:
         found = self._execute(query, given).fetchone()
@@ -162,11 +152,11 @@ class SqliteEngine:
     async def long(self, query: Query[Row], **given: Any) -> Sequence[Row]:
         statement = bound(query.sql)
         values = values_of(statement, given)
-        found = await self._pool().ask(lambda connection: connection.execute(statement.sql, values).fetchall())
+        found = await self.pool().ask(lambda connection: connection.execute(statement.sql, values).fetchall())
         return [query.read(row) for row in found]
 
     async def ask(self, work: Callable[[], Work[Answer]]) -> Answer:
-        return await self._pool().ask(lambda connection: run(connection, work()))
+        return await self.pool().ask(lambda connection: run(connection, work()))
 
     async def do(
         self,
@@ -180,12 +170,12 @@ class SqliteEngine:
         def deed(cursor: Cursor) -> None:
             answers[:] = [run(cursor, work())]
 
-        await self._perform(deed, rows)
+        await self.perform(deed, rows)
         return answers[0]
 
     def _execute(self, query: Query[Any], given: dict[str, Any]) -> Cursor:
         statement = bound(query.sql)
         try:
-            return self._reader().execute(statement.sql, values_of(statement, given))
+            return self.reader().execute(statement.sql, values_of(statement, given))
         except apsw.Error as error:
             raise unavailable(error) from error

@@ -117,9 +117,6 @@ def _open(batch: Batch, row: SessionRow, items: int) -> Values:
     return *who, *place, batch.after.seq if batch.snapshot else 0, batch.snapshot
 
 
-# --- one transaction for a group --------------------------------------------------------------------------------------
-
-
 GUILTY = (HostError, apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, ValueError, TypeError, OverflowError)
 """Errors that one work brings on itself; anything else is the disk's and fails the whole group."""
 _COMPACT = f"""
@@ -127,8 +124,6 @@ delete from facts where session_no = ? and position between ? and ? and turn_id 
 
 
 class QueuedWrite(msgspec.Struct, eq=False):
-    """Something to write, and who waits for it. `batch` is None for rows that belong to no session's log."""
-
     batch: Batch | None
     rows: Sequence[Row | ApiKeyRow]
     done: asyncio.Future[None]

@@ -73,8 +73,6 @@ def expression(phrases: Sequence[Phrase], *, joined: str = " AND ") -> str:
     return joined.join(f'"{" ".join(phrase.tokens)}"{" *" if phrase.prefix else ""}' for phrase in phrases)
 
 
-# --- the words of knowledge ------------------------------------------------------------------------------------------
-
 MAX_CANDIDATES = 65_536
 EVERYTHING = ChunkFilter()
 _ADD_CHUNK = """

@@ -8,6 +8,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -42,8 +43,6 @@ _APART = 23
 
 
 class _Filter:
-    """So many sessions, two bits each."""
-
     __slots__ = ("_bits", "_mask", "room", "size")
 
     def __init__(self, size: int) -> None:
@@ -94,8 +93,6 @@ class KnownSessions:
         return not self._complete
 
 
-# --- the store -------------------------------------------------------------------------------------------------------
-
 SWITCH_SECONDS = 0.0005
 """How long a busy event loop may keep the writer waiting for the interpreter; the default of 5 ms starves commits."""
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
@@ -116,6 +113,14 @@ def _merge(pages: int) -> Work[int]:
     return max(changed)
 
 
+class _Open(NamedTuple):
+    writer: Writer
+    reader: Connection
+    pool: ReaderPool
+    history: HistorySearch
+    threads: ThreadSearch
+
+
 class SqliteStore(Records):
     """All of the `Store` port over one SQLite file in `directory`."""
 
@@ -123,42 +128,32 @@ class SqliteStore(Records):
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self.engine: Engine = SqliteEngine(lambda: self._need_open()[1], self._need_pool, self.perform)
+        self.engine: Engine = SqliteEngine(lambda: self._open.reader, lambda: self._open.pool, self.perform)
         self._epoch = 0
         self._known = KnownSessions()
-        self._parts: tuple[Writer, Connection] | None = None
-        self._pool: ReaderPool | None = None
-        self._indexing: HistorySearch | None = None
-        self._thread_indexing: ThreadSearch | None = None
+        self._parts: _Open | None = None
 
     async def open(self) -> None:
         connection, boot_number, reader = await anyio.to_thread.run_sync(self._open_files)
         self._epoch = boot_number << 32
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
-        self._parts = Writer(connection, asyncio.get_running_loop()), reader
-        self._pool = ReaderPool(self._directory)
-        self._indexing = HistorySearch(self.engine, SqliteIndex())
-        self._thread_indexing = ThreadSearch(self.engine, SqliteIndex(), self._settle)
+        history = HistorySearch(self.engine, SqliteIndex())
+        threads = ThreadSearch(self.engine, SqliteIndex(), self._settle)
+        writer = Writer(connection, asyncio.get_running_loop())
+        self._parts = _Open(writer, reader, ReaderPool(self._directory), history, threads)
 
     async def close(self) -> None:
         parts, self._parts = self._parts, None
-        indexing, self._indexing = self._indexing, None
-        if indexing is not None:
-            await indexing.stop()
-        if self._thread_indexing is not None:
-            await self._thread_indexing.stop()
         if parts is not None:
-            writer, reader = parts
-            if self._pool is not None:
-                self._pool.close()
-            reader.close()  # first: the last connection to close folds the write-ahead log into the file
+            await parts.history.stop()
+            await parts.threads.stop()
+            parts.pool.close()
+            parts.reader.close()  # first: the last connection to close folds the write-ahead log into the file
             with anyio.CancelScope(shield=True):
-                await writer.stop()
+                await parts.writer.stop()
 
     def healthy(self) -> bool:
-        return self._parts is not None and self._parts[0].healthy
-
-    # --- the log
+        return self._parts is not None and self._parts.writer.healthy
 
     async def claim(self, session_id: str) -> Claim:
         writer = self.writer
@@ -174,14 +169,12 @@ class SqliteStore(Records):
 
     def append(self, batch: Batch) -> Awaitable[None]:
         """A future and not a coroutine: every message passes here, and a task to wait in costs more than the wait."""
-        writer = self.writer
-        if writer.owners.get(batch.session_id, 0) > batch.epoch:
+        parts = self._open
+        if parts.writer.owners.get(batch.session_id, 0) > batch.epoch:
             raise StaleOwnerError(f"session {batch.session_id} has another owner")
-        if self._indexing is not None:
-            self._indexing.count(batch)
-        if self._thread_indexing is not None:
-            self._thread_indexing.hear(batch.rows)
-        return writer.submit(batch, batch.rows)
+        parts.history.count(batch)
+        parts.threads.hear(batch.rows)
+        return parts.writer.submit(batch, batch.rows)
 
     async def took(self, batch: Batch) -> bool:
         newest = self.writer.owners.get(batch.session_id, 0)
@@ -189,31 +182,24 @@ class SqliteStore(Records):
         return is_taken(batch, newest if newest > batch.epoch else epoch, head)
 
     async def check(self, session_id: str) -> Damage | None:
-        """The first place where this session's log is not what was written, or None."""
         return await anyio.to_thread.run_sync(check_session, self._directory, session_id)
 
     async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
-        if self._indexing is None:
-            raise StorageUnavailableError("the store is closed")
-        return await self._indexing.find(session_id, query)
+        return await self._open.history.find(session_id, query)
 
     async def find_sessions(self, query: ThreadQuery) -> FoundThreads:
-        if self._parts is None or self._thread_indexing is None:
-            raise StorageUnavailableError("the store is closed")
-        return await self._thread_indexing.find(query)
+        return await self._open.threads.find(query)
 
     async def _settle(self, session_ids: Sequence[str]) -> None:
         if any(map(self.writer.is_waiting, session_ids)):
             await self.writer.submit(None)
 
     async def write(self, rows: Sequence[Apart | ApiKeyRow]) -> None:
+        parts = self._open
         try:
-            await self.writer.submit(None, rows)
+            await parts.writer.submit(None, rows)
         finally:  # also when nobody waits for it any more
-            if self._thread_indexing is not None:
-                self._thread_indexing.hear(rows)
-
-    # --- for tables of their own that live in this file
+            parts.threads.hear(rows)
 
     async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
         """Do something inside the next commit, together with these rows. Short: others wait for it."""
@@ -228,23 +214,17 @@ class SqliteStore(Records):
 
     async def ask(self, question: Callable[[Connection], Answer]) -> Answer:
         """The answer to a question that may take a while, asked on a thread."""
-        return await self._need_pool().ask(question)
-
-    # --- within
+        return await self._open.pool.ask(question)
 
     @property
     def writer(self) -> Writer:
-        return self._need_open()[0]
+        return self._open.writer
 
-    def _need_open(self) -> tuple[Writer, Connection]:
+    @property
+    def _open(self) -> _Open:
         if self._parts is None:
             raise StorageUnavailableError("the store is closed")
         return self._parts
-
-    def _need_pool(self) -> ReaderPool:
-        if self._pool is None:
-            raise StorageUnavailableError("the store is closed")
-        return self._pool
 
     def _open_files(self) -> tuple[Connection, int, Connection]:
         make_directory(self._directory)
@@ -260,6 +240,3 @@ class SqliteStore(Records):
         if len(sessions) <= MOST:
             self._known.fill(sessions)
         return connection, boot_number, reader
-
-
-# ruff: noqa: S608 - the table names are our own, values are always bound

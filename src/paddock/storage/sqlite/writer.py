@@ -21,12 +21,12 @@ import apsw
 from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import StorageUnavailableError, UnansweredWriteError
 from paddock.rules.rows.rows import Row
+from paddock.storage.owners import Owners
 from paddock.storage.sqlite.connection import Connection, Cursor, unavailable
 from paddock.storage.sqlite.group import GUILTY, QueuedWrite, write_apart, write_group
 
 MAX_GROUP = 64
 """Works in one commit: bounds how long the first of them waits for the last."""
-MAX_IDLE_OWNERS = 65_536
 QUIET_TURNS = 3
 """Turns of the event loop without a new work after which a group is complete: a request takes three from the socket to
 its batch. On an idle loop they take microseconds; on a busy one they make a group of what would have been many."""
@@ -39,17 +39,15 @@ _PROBE = "update meta set value = value + 1 where name = 'probes'"
 _log = logging.getLogger(__name__)
 
 
-class Writer:
+class Writer(Owners):
     """Takes works on the event loop, and answers there after their commit."""
 
     def __init__(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
         self.healthy = True
-        self.owners: dict[str, int] = {}
-        """Newest epoch given out per session, until its owner's first commit: from then on the row says it."""
         self._connection = connection
         self._loop = loop
         self._queue: deque[QueuedWrite] = deque()
-        self._waiting: dict[str, int] = {}
         self._busy = False
         self._crowded = False
         """Whether the last group was more than one work."""
@@ -77,8 +75,7 @@ class Writer:
         if self._closed:
             raise StorageUnavailableError("the store is closed")
         done: asyncio.Future[None] = self._loop.create_future()
-        if batch is not None:
-            self._waiting[batch.session_id] = self._waiting.get(batch.session_id, 0) + 1
+        self.handed_in(batch)
         self._queue.append(QueuedWrite(batch, rows, done, deed=deed, fold=fold))
         if not self._busy:
             self._busy = True
@@ -86,27 +83,13 @@ class Writer:
             self._begin()
         return done
 
-    def own(self, session_id: str, epoch: int) -> None:
-        """From now on only this epoch, or a later one, may write the session."""
-        self.owners.pop(session_id, None)
-        self.owners[session_id] = epoch
-        if len(self.owners) > MAX_IDLE_OWNERS:  # the head still protects a session whose newest owner never wrote
-            del self.owners[next(iter(self.owners))]
-
-    def is_waiting(self, session_id: str) -> bool:
-        """Is something of this session queued or being committed?"""
-        return session_id in self._waiting
-
     async def stop(self) -> None:
-        """Finish what is queued and end."""
         self._closed = True
         if self._probe is not None:
             self._probe.cancel()
         await self.idle.wait()
         self._groups.put(None)
         await asyncio.to_thread(self._thread.join)
-
-    # --- one group ---------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         """The next group: at once while works come alone, else when those about to come have come."""
@@ -125,7 +108,6 @@ class Writer:
             self._next()
 
     def _next(self) -> None:
-        """Send what waits to be written; when nothing waits, rest."""
         works = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_GROUP))]
         if not works:
             self._busy = False
@@ -135,7 +117,6 @@ class Writer:
         self._groups.put(works)
 
     def _over(self, works: Sequence[QueuedWrite], refusal: StorageUnavailableError | None) -> None:
-        """Tell everybody of a group how it ended, and go on with the next."""
         if refusal is None:
             self._recovered()
         else:
@@ -143,32 +124,13 @@ class Writer:
             for work in works:
                 work.error = refusal
         for work in works:
-            self._answer(work)
+            self.answer(work)
         self._begin()
-
-    def _answer(self, work: QueuedWrite) -> None:
-        if work.batch is not None:
-            self._settle(work.batch, work.error)
-        if work.done.done():
-            return  # nobody waits any more
-        if work.error is None:
-            work.done.set_result(None)
-        else:
-            work.done.set_exception(work.error)
-
-    def _settle(self, batch: Batch, error: Exception | None) -> None:
-        left = self._waiting.pop(batch.session_id) - 1
-        if left:
-            self._waiting[batch.session_id] = left
-        if error is None and self.owners.get(batch.session_id) == batch.epoch:
-            del self.owners[batch.session_id]
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
             with suppress(apsw.Error):  # some errors have rolled back already
                 self._connection.execute("rollback")
-
-    # --- on the thread -----------------------------------------------------------------------------------------------
 
     def _write_for_ever(self) -> None:
         while (works := self._groups.get()) is not None:

@@ -5,20 +5,7 @@ keeps two writers of one calendar from overlooking each other.
 from collections.abc import Mapping, Sequence
 
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows.automation import (
-    AutomationGone,
-    AutomationRow,
-    CalendarEventGone,
-    CalendarEventRow,
-    CalendarState,
-    CalendarTurn,
-    JobClaim,
-    JobFreed,
-    JobGoesOn,
-    JobMoves,
-    JobsCap,
-    TickRow,
-)
+from paddock.rules.rows import automation as rows
 from paddock.storage.tables.kept import one_at_a_time
 from paddock.storage.tables.statements import (
     Change,
@@ -35,7 +22,7 @@ from paddock.storage.tables.statements import (
 )
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
-TICK = ", ".join(name for name in columns_of(TickRow).split(", ") if name != "next_at")
+TICK = ", ".join(name for name in columns_of(rows.TickRow).split(", ") if name != "next_at")
 _GO_ON = Change("""
 update automations set next_at = :next_at, claim_token = '', claimed_until = 0
  where job_id = :job_id and next_at = :tick""")
@@ -43,7 +30,7 @@ update automations set next_at = :next_at, claim_token = '', claimed_until = 0
 _COUNT = Query(value, "select count(*) from automations where workspace_id = :workspace_id and user_id = :user_id")
 
 
-def _check_jobs(cap: JobsCap) -> Work[None]:
+def _check_jobs(cap: rows.JobsCap) -> Work[None]:
     yield one_at_a_time(f"jobs:{cap.workspace_id}\0{cap.user_id}")
     [(count,)] = yield _COUNT(workspace_id=cap.workspace_id, user_id=cap.user_id)
     if count > cap.most:
@@ -51,21 +38,21 @@ def _check_jobs(cap: JobsCap) -> Work[None]:
 
 
 WRITES: Mapping[type, Write] = {
-    JobsCap: _check_jobs,
-    AutomationRow: in_turn(
+    rows.JobsCap: _check_jobs,
+    rows.AutomationRow: in_turn(
         put(
             "automations",
-            AutomationRow,
+            rows.AutomationRow,
             key="job_id",
             again=("thread_id", "body", "enabled", "next_at", "updated_at"),
             also="claim_token = '', claimed_until = 0",
         )
     ),
-    AutomationGone: in_turn(
+    rows.AutomationGone: in_turn(
         Change("delete from automation_ticks where job_id = :job_id"),
         Change("delete from automations where job_id = :job_id"),
     ),
-    TickRow: in_turn(
+    rows.TickRow: in_turn(
         Change(
             f"""
 insert into automation_ticks ({TICK}) values (:{TICK.replace(", ", ", :")}) on conflict do nothing returning 1""",
@@ -73,28 +60,28 @@ insert into automation_ticks ({TICK}) values (:{TICK.replace(", ", ", :")}) on c
         ),
         _GO_ON,
     ),
-    JobClaim: in_turn(
+    rows.JobClaim: in_turn(
         Change("""
 update automations set claim_token = :token, claimed_until = :until
  where job_id = :job_id and next_at = :tick and claimed_until <= :now""")
     ),
-    JobFreed: in_turn(
+    rows.JobFreed: in_turn(
         Change("update automations set claimed_until = :at where job_id = :job_id and claim_token = :token")
     ),
-    JobGoesOn: in_turn(_GO_ON),
-    JobMoves: in_turn(
+    rows.JobGoesOn: in_turn(_GO_ON),
+    rows.JobMoves: in_turn(
         Change("update automations set thread_id = :new_thread_id where job_id = :job_id and thread_id = :thread_id")
     ),
-    CalendarEventRow: in_turn(
+    rows.CalendarEventRow: in_turn(
         put(
             "calendar_events",
-            CalendarEventRow,
+            rows.CalendarEventRow,
             key="event_id",
             again=("body", "recurring", "starts_at", "ends_at", "updated_at"),
         )
     ),
-    CalendarEventGone: in_turn(Change("delete from calendar_events where event_id = :event_id")),
-    CalendarTurn: in_turn(
+    rows.CalendarEventGone: in_turn(Change("delete from calendar_events where event_id = :event_id")),
+    rows.CalendarTurn: in_turn(
         Change("""
 insert into calendars (workspace_id, user_id, turns) values (:workspace_id, :user_id, 0) on conflict do nothing"""),
         Change(
@@ -106,25 +93,23 @@ update calendars set turns = turns + 1
     ),
 }
 _TICKS = Query(
-    TickRow,
+    rows.TickRow,
     f"select {TICK} from automation_ticks where job_id = :job_id and tick < :before order by tick desc limit :limit",
 )
 
 
 class AutomationReads(HasEngine):
-    """The part of the store that looks these up."""
-
-    automation = one(AutomationRow, "select {columns} from automations where job_id = :job_id")
-    automation_of_thread = one(AutomationRow, "select {columns} from automations where thread_id = :thread_id")
+    automation = one(rows.AutomationRow, "select {columns} from automations where job_id = :job_id")
+    automation_of_thread = one(rows.AutomationRow, "select {columns} from automations where thread_id = :thread_id")
     automations = many(
-        AutomationRow,
+        rows.AutomationRow,
         """
 select {columns} from automations where workspace_id = :workspace_id and user_id = :user_id
  order by created_at, job_id limit :limit""",
         limit=100,
     )
     due_automations = many(
-        AutomationRow,
+        rows.AutomationRow,
         """
 select {columns} from (
   select {columns}, row_number() over (partition by workspace_id order by next_at, job_id) as turn from automations
@@ -136,30 +121,25 @@ select {columns} from (
         value, "select min(greatest(next_at, claimed_until)) from automations where enabled and next_at is not null"
     )
     job_claim = one(value, "select claim_token from automations where job_id = :job_id", otherwise="")
-    tick = one(TickRow, f"select {TICK} from automation_ticks where job_id = :job_id and tick = :tick")
+    tick = one(rows.TickRow, f"select {TICK} from automation_ticks where job_id = :job_id and tick = :tick")
 
-    async def ticks(self, job_id: str, *, before: float | None = None, limit: int = 50) -> Sequence[TickRow]:
+    async def ticks(self, job_id: str, *, before: float | None = None, limit: int = 50) -> Sequence[rows.TickRow]:
         return await self.engine.all(_TICKS, job_id=job_id, before=1e300 if before is None else before, limit=limit)
 
 
-# --- calendars --------------------------------------------------------------------------------------------------------
-
-
 class CalendarReads(HasEngine):
-    """The part of the store that looks calendars up."""
-
     calendar_state = one(
-        CalendarState,
+        rows.CalendarState,
         """
 select coalesce((select turns from calendars where workspace_id = :workspace_id and user_id = :user_id), 0), count(*),
        count(*) filter (where recurring)
   from calendar_events where workspace_id = :workspace_id and user_id = :user_id""",
-        otherwise=CalendarState(),
+        otherwise=rows.CalendarState(),
     )
-    calendar_event = one(CalendarEventRow, "select {columns} from calendar_events where event_id = :event_id")
+    calendar_event = one(rows.CalendarEventRow, "select {columns} from calendar_events where event_id = :event_id")
 
     calendar_events = many(
-        CalendarEventRow,
+        rows.CalendarEventRow,
         """
 select {columns} from calendar_events
  where workspace_id = :workspace_id and user_id = :user_id and starts_at < :until

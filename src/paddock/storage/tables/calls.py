@@ -33,7 +33,26 @@ TOOL_CALLS = Table(
     looked_up=LookedUp("after_seq", "(select head_seq from sessions s where s.session_id = {})", "session_id"),
     merged=_called_again,
 )
-USAGE = Table("model_usage", ModelUsageRow, first=True)
+
+
+def _used_again(known: ModelUsageRow, row: ModelUsageRow) -> ModelUsageRow:
+    """Merge two writes of one call, in whatever order they come: what is known of its end stays known."""
+    return known if row.result in UNENDED and known.result != "started" else row
+
+
+UNENDED = ("started", "unknown")
+USAGE = Table(
+    "model_usage",
+    ModelUsageRow,
+    key=("call_id",),
+    again=(
+        *("answered_by", "result", "prompt_tokens", "completion_tokens", "total_tokens", "cost", "ended_at"),
+        "estimated",
+    ),
+    only_where=f"model_usage.result = 'started' or excluded.result not in {UNENDED}",
+    merged=_used_again,
+)
+ENDED = "result <> 'started'"
 
 UNPRICED = "count(*) filter (where cost is null and total_tokens is not null)"
 """Calls that cost nobody knows how much. One that was never heard has no tokens, and cost nothing."""
@@ -41,7 +60,7 @@ TOKENS = ", ".join(
     f"coalesce(sum({name}), 0)::bigint" for name in ("prompt_tokens", "completion_tokens", "total_tokens")
 )
 COST = "coalesce(sum(cost), 0.0)::double precision"
-_SPENT = f"select count(*), {TOKENS}, {COST}, {UNPRICED} from model_usage where started_at >= :since"
+_SPENT = f"select count(*), {TOKENS}, {COST}, {UNPRICED} from model_usage where started_at >= :since and {ENDED}"
 SPENT_ON = Query(
     several,
     f"""
@@ -69,21 +88,20 @@ def _of_a_run(table: str, view: View) -> str:
     return _OF_A_RUN.format(table=table, subthread=condition) if condition else ""
 
 
-class CallReads(HasEngine):
-    """The part of the store that looks calls up."""
+def _unanswered(table: str, outcome: str, order: str) -> str:
+    return f"""
+select {{columns}} from {table} /*sqlite indexed by {table}_open*/ where {outcome} = 'started' and not exists (
+  select 1 from runs
+   where runs.run_id = {table}.run_id and (runs.status in ('queued', 'running') or runs.ended_at > :over_since))
+ order by {order} limit :limit"""
 
+
+class CallReads(HasEngine):
     tool_calls = many(
         ToolCallRow, "select {columns} from tool_calls where run_id = :run_id order by call_no limit :limit", limit=1000
     )
-    unanswered_tool_calls = many(
-        ToolCallRow,
-        """
-select {columns} from tool_calls /*sqlite indexed by tool_calls_open*/ where status = 'started' and not exists (
-  select 1 from runs
-   where runs.run_id = tool_calls.run_id and (runs.status in ('queued', 'running') or runs.ended_at > :over_since))
- order by call_no limit :limit""",
-        limit=1000,
-    )
+    unanswered_tool_calls = many(ToolCallRow, _unanswered("tool_calls", "status", "call_no"), limit=1000)
+    unanswered_model_calls = many(ModelUsageRow, _unanswered("model_usage", "result", "usage_no"), limit=1000)
     model_usage = many(
         ModelUsageRow,
         "select {columns} from model_usage where run_id = :run_id order by usage_no limit :limit",
@@ -127,9 +145,6 @@ select {columns} from tool_calls /*sqlite indexed by tool_calls_open*/ where sta
         return await self.engine.all(query, **asked, subthread_id=view.subthread_id)
 
 
-# ruff: noqa: S608 - the column lists are our own, values are always bound
-
-
 # --- approvals: what was asked for, and the steps since, each written once by whoever comes first ---------------------
 
 ASKED = Table("approvals", ApprovalRow, first=True)
@@ -151,8 +166,6 @@ def _step(found: Sequence[Any]) -> ApprovalStepRow | None:
 
 
 class ApprovalReads(HasEngine):
-    """The part of the store that looks approvals up."""
-
     approval = one(_approval, f"{_WHOLE} where a.approval_id = :approval_id")
     approvals = many(
         _approval,

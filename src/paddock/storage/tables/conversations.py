@@ -96,8 +96,6 @@ def subthread(table: str, view: View) -> str:
 
 
 class ConversationReads(HasEngine):
-    """The part of the store that looks these up."""
-
     async def inbox(self, session_id: str, key: str) -> InboxRow | None:
         query = Query(partial(InboxRow, session_id), _ORDER)
         row = await self.engine.one(query, session_id=session_id, key=key)
@@ -149,9 +147,6 @@ select {columns} from runs
     transcript_count = one(value, "select item_count from sessions where session_id = :session_id", otherwise=0)
 
 
-# --- beside their logs: names, lists, kept members, open transactions -------------------------------------------------
-
-
 _BEGINS = f"""case when coalesce(d.title, '') = '' then (
   select substr(t.content, 1, {BEGINS_CHARS}) from transcript t
    where t.session_no = s.session_no and t.role = 'user' and t.item_type = 'message' and t.content <> ''
@@ -193,8 +188,6 @@ on conflict (session_id) do update
 
 
 class SessionReads(HasEngine):
-    """The part of the store that looks these up."""
-
     session_summary = one(SessionSummary, f"{SUMMARY} where s.session_id = :session_id")
 
     async def sessions_of(

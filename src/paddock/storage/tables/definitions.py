@@ -5,6 +5,7 @@ The last word on an agent or a plugin counts; an empty body takes it away.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 from paddock.ports import ApiKeyRow
 from paddock.rules.rows.rows import AgentRow, Apart, AuditRow, PluginRow
@@ -12,10 +13,11 @@ from paddock.storage.tables.statements import (
     Change,
     HasEngine,
     Query,
-    Work,
     Write,
     ask,
     in_turn,
+    is_there,
+    just,
     many,
     one,
     put,
@@ -39,7 +41,6 @@ WRITES: Mapping[type, Write] = {
     )
 }
 _LIVE = Query(value, "select key_id from api_keys where key_id = any(:key_ids::text[]) and revoked_at is null")
-_ANY_KEY = Query(value, "select 1 from api_keys limit 1")
 _REVOKE = "update api_keys set revoked_at = coalesce(revoked_at, :at) where key_id = :key_id"
 _SET_MARK = "insert into cluster_secret values (1, :mark) on conflict (one) do update set mark = excluded.mark"
 _HASHES = Query(several, "select plugin, sha256 from plugins")
@@ -58,9 +59,7 @@ class DefinitionReads(HasEngine):
     async def live_keys(self, key_ids: Sequence[str]) -> Collection[str]:
         return set(await self.engine.all(_LIVE, key_ids=list(key_ids)))
 
-    async def any_key(self) -> bool:
-        return await self.engine.one(_ANY_KEY) is not None
-
+    any_key = one(is_there, "select 1 from api_keys limit 1", otherwise=False)
     api_keys = many(
         ApiKeyRow,
         """
@@ -72,18 +71,12 @@ select {columns} from api_keys
     )
 
     async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
-        def revoke() -> Work[None]:
-            yield ask(_REVOKE, key_id=key_id, at=at)
-
-        await self.engine.do(revoke, [audit_row])
+        await self.engine.do(partial(just, ask(_REVOKE, key_id=key_id, at=at)), [audit_row])
 
     secret_mark = one(value, "select mark from cluster_secret")
 
     async def set_secret_mark(self, mark: str) -> None:
-        def note() -> Work[None]:
-            yield ask(_SET_MARK, mark=mark)
-
-        await self.engine.do(note)
+        await self.engine.do(partial(just, ask(_SET_MARK, mark=mark)))
 
     stored_agents = many(AgentRow, "select {columns} from agents order by workspace_id, agent_id")
     stored_agent = one(

@@ -2,48 +2,41 @@
 
 from collections.abc import Mapping
 
-from paddock.rules.rows.deliveries import (
-    DeliveryAgain,
-    DeliveryClaim,
-    DeliveryOutcome,
-    DeliveryRow,
-    PlatformConversationRow,
-    PlatformEventRow,
-)
+from paddock.rules.rows import deliveries as rows
 from paddock.storage.tables.statements import Change, HasEngine, Write, columns_of, in_turn, many, one, put, value
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
-_EVENT = columns_of(PlatformEventRow)
+_EVENT = columns_of(rows.PlatformEventRow)
 WRITES: Mapping[type, Write] = {
-    PlatformEventRow: in_turn(
+    rows.PlatformEventRow: in_turn(
         Change(
             f"""
 insert into platform_events ({_EVENT}) values (:{_EVENT.replace(", ", ", :")}) on conflict do nothing returning 1""",
             refused="this event was accepted already",
         )
     ),
-    PlatformConversationRow: in_turn(
+    rows.PlatformConversationRow: in_turn(
         put(
             "platform_conversations",
-            PlatformConversationRow,
+            rows.PlatformConversationRow,
             key="session_id",
             again=("platform", "reply_target", "updated_at"),
         )
     ),
-    DeliveryRow: in_turn(put("deliveries", DeliveryRow, key="delivery_id")),
-    DeliveryClaim: in_turn(
+    rows.DeliveryRow: in_turn(put("deliveries", rows.DeliveryRow, key="delivery_id")),
+    rows.DeliveryClaim: in_turn(
         Change("""
 update deliveries set claim_token = :token, claimed_until = :until
  where delivery_id = :delivery_id and status = 'pending' and claimed_until <= :now and attempts = :attempts""")
     ),
-    DeliveryOutcome: in_turn(
+    rows.DeliveryOutcome: in_turn(
         Change("""
 update deliveries
    set status = :status, attempts = :attempts, due_at = :due_at, detail = :detail, ended_at = :ended_at,
        claimed_until = 0
  where delivery_id = :delivery_id and claim_token = :token and status = 'pending'""")
     ),
-    DeliveryAgain: in_turn(
+    rows.DeliveryAgain: in_turn(
         Change(
             """
 update deliveries set status = 'pending', attempts = 0, due_at = :now, ended_at = null, claimed_until = 0
@@ -58,17 +51,16 @@ not exists (
 
 
 class DeliveryReads(HasEngine):
-    """The part of the store that looks these up."""
-
     platform_event = one(
-        PlatformEventRow, "select {columns} from platform_events where platform = :platform and event_id = :event_id"
+        rows.PlatformEventRow,
+        "select {columns} from platform_events where platform = :platform and event_id = :event_id",
     )
     platform_conversation = one(
-        PlatformConversationRow, "select {columns} from platform_conversations where session_id = :session_id"
+        rows.PlatformConversationRow, "select {columns} from platform_conversations where session_id = :session_id"
     )
-    delivery = one(DeliveryRow, "select {columns} from deliveries where delivery_id = :delivery_id")
+    delivery = one(rows.DeliveryRow, "select {columns} from deliveries where delivery_id = :delivery_id")
     deliveries = many(
-        DeliveryRow,
+        rows.DeliveryRow,
         """
 select {columns} from deliveries
  where workspace_id = :workspace_id and (:status::text is null or status = :status)
@@ -79,7 +71,7 @@ select {columns} from deliveries
         limit=50,
     )
     due_deliveries = many(
-        DeliveryRow,
+        rows.DeliveryRow,
         f"""
 select {{columns}} from (
   select {{columns}}, row_number() over (partition by workspace_id order by due_at, delivery_id) as turn

@@ -12,16 +12,7 @@ from paddock.ports.records import OldRows
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import DELTA
 from paddock.rules.log.forgetting import OldFact, OldSession, first_id_after
-from paddock.rules.rows.forgetting import (
-    GONE_ON,
-    CallsErased,
-    FactErased,
-    ItemErased,
-    LogTrimmed,
-    RequestsErased,
-    SessionGone,
-    SessionSettled,
-)
+from paddock.rules.rows import forgetting as rows
 from paddock.storage.tables.conversations import NUMBER, TURNS
 from paddock.storage.tables.statements import Ask, Change, HasEngine, Query, Work, Write, ask, in_turn, long, value
 
@@ -82,12 +73,12 @@ delete from transcript where session_no = :number
 )
 
 
-def _forget(row: SessionGone) -> Work[None]:
+def _forget(row: rows.SessionGone) -> Work[None]:
     found = yield Ask(_OWNED, row)
     if found:
         number, epoch = found[0]
         if row.epoch is not None and epoch > row.epoch:
-            raise HostError(ErrorCode.CONFLICT, GONE_ON, retryable=True)
+            raise HostError(ErrorCode.CONFLICT, rows.GONE_ON, retryable=True)
         runs = [run for (run,) in (yield ask(TURNS.format(number=":number"), number=number))]
         for sql in (*_OF_RUNS, *_OF_LOG):
             yield ask(sql, runs=runs, number=number)
@@ -98,7 +89,6 @@ def _forget(row: SessionGone) -> Work[None]:
 
 
 def _out_of_reach() -> Work[int | None]:
-    """A deleted conversation of which something is left."""
     found = yield ask(_OUT_OF_REACH)
     return found[0][0] if found else None
 
@@ -115,7 +105,7 @@ def _purge(limit: int) -> Work[int]:
     return count or 1
 
 
-def _trim(row: LogTrimmed) -> Work[None]:
+def _trim(row: rows.LogTrimmed) -> Work[None]:
     [(number,)] = yield Ask(f"select {NUMBER}", row)
     [(last,)] = yield ask(f"select max(time) from facts where {_TRIMMED}", number=number, through=row.through)
     where = {"number": number, "through": row.through, "last": last, "session_id": row.session_id, "left": 0}
@@ -134,7 +124,7 @@ update sessions set trimmed_seq = :through, trimmed_digest = :digest, item_count
     yield ask(sql, **where, digest=row.digest, items=len(items))
 
 
-def _erase_fact(row: FactErased) -> Work[None]:
+def _erase_fact(row: rows.FactErased) -> Work[None]:
     found = yield Ask("select session_no from sessions where session_id = :session_id", row)
     if found:
         place = {"number": found[0][0], "left": len(row.payload), "position": row.position, "seq": row.seq}
@@ -147,7 +137,7 @@ update facts set payload = :payload, metadata = :metadata
     )
 
 
-def _settle(row: SessionSettled) -> Work[None]:
+def _settle(row: rows.SessionSettled) -> Work[None]:
     """The index carries the mark of a conversation's owner."""
     [(number,)] = yield Ask(f"select {NUMBER}", row)
     yield ask("/*postgres update sessions set boot = null where session_no = :number*/", number=number)
@@ -156,21 +146,21 @@ def _settle(row: SessionSettled) -> Work[None]:
 
 
 WRITES: Mapping[type, Write] = {
-    SessionGone: _forget,
-    SessionSettled: _settle,
-    LogTrimmed: _trim,
-    FactErased: _erase_fact,
-    ItemErased: in_turn(
+    rows.SessionGone: _forget,
+    rows.SessionSettled: _settle,
+    rows.LogTrimmed: _trim,
+    rows.FactErased: _erase_fact,
+    rows.ItemErased: in_turn(
         Change(f"""
 update transcript set content = :content, content_json = :content_json, metadata = :metadata
  where session_no = {NUMBER} and seq = :seq"""),
         Change("delete from deliveries where session_id = :session_id and number / 1000 = :seq"),
     ),
-    CallsErased: in_turn(
+    rows.CallsErased: in_turn(
         Change("""
 update tool_calls set parameters = no_bytes(), result = no_bytes() where run_id = :run_id and tool_name = :tool_name""")
     ),
-    RequestsErased: in_turn(
+    rows.RequestsErased: in_turn(
         Change(f"""
 update inbox set body_hash = no_bytes()
  where session_no = {NUMBER} and (run_id = :run_id or created_at >= :since)"""),
@@ -179,8 +169,6 @@ update platform_events set body_hash = no_bytes()
  where session_id = :session_id and (run_id = :run_id or received_at >= :since)"""),
     ),
 }
-
-# --- what is old -----------------------------------------------------------------------------------------------------
 
 
 class Old(NamedTuple):
@@ -247,8 +235,6 @@ def _forget_old(old: Old, keys: Sequence[Any]) -> Work[int]:
 
 
 class ForgettingReads(HasEngine):
-    """The part of the store that finds what is old, and forgets it."""
-
     async def words_of(self, workspace_id: str, user_id: str | None) -> int:
         [words] = await self.engine.long(_WORDS, workspace_id=workspace_id, user_id=user_id)
         return words

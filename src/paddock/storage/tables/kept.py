@@ -2,21 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 
 from paddock.ports import ScopeState
 from paddock.rules.access.limits import check_cap
 from paddock.rules.log.chain import check_version
-from paddock.rules.rows.rows import (
-    ArtifactAttached,
-    ArtifactGone,
-    ArtifactRow,
-    ArtifactsCap,
-    StateRow,
-    StorageCap,
-    StorageRow,
-    UploadsCap,
-)
+from paddock.rules.rows import rows
 from paddock.rules.search.tokens import after_prefix
 from paddock.storage.tables.statements import (
     Ask,
@@ -37,7 +29,7 @@ from paddock.storage.tables.table import Gone, Table
 
 STATE = Table(
     "state",
-    StateRow,
+    rows.StateRow,
     key=("scope_key", "key"),
     again=("value", "updated_at"),
     left_out=("expected",),
@@ -55,25 +47,11 @@ select coalesce(sum(size), 0)::bigint from artifacts
 _STORED_BYTES = Query(value, "select coalesce(sum(size), 0)::bigint from storage where area_key = :area_key")
 _ONE_AT_A_TIME = "/*postgres select pg_advisory_xact_lock(:lock)*/"
 
-# --- writing ---------------------------------------------------------------------------------------------------------
 
-
-def _check_artifacts(cap: ArtifactsCap) -> Work[None]:
-    return _check(cap, _ARTIFACT_BYTES(workspace_id=cap.workspace_id))
-
-
-def _check_uploads(cap: UploadsCap) -> Work[None]:
-    return _check(cap, _UPLOADED_BYTES(workspace_id=cap.workspace_id, user_id=cap.user_id))
-
-
-def _check_stored(cap: StorageCap) -> Work[None]:
-    return _check(cap, _STORED_BYTES(area_key=cap.area_key))
-
-
-def _check(cap: ArtifactsCap | UploadsCap | StorageCap, held: Ask) -> Work[None]:
+def _check(held: Query[int], cap: rows.ArtifactsCap | rows.UploadsCap | rows.StorageCap) -> Work[None]:
     """One at a time per workspace, user or area, over all hosts, so that two halves cannot both fit."""
-    yield one_at_a_time(f"{type(cap).__name__}:{':'.join(held.given.values())}")
-    [(total,)] = yield held
+    yield one_at_a_time(":".join((type(cap).__name__, *(getattr(cap, name) for name in held.names))))
+    [(total,)] = yield Ask(held.sql, cap)
     check_cap(total, cap)
 
 
@@ -89,7 +67,7 @@ on conflict (scope_key, key) do update set value = excluded.value, updated_at = 
  where :expected::text <> '' returning 1"""
 
 
-def set_if_expected(row: StateRow) -> Work[None]:
+def set_if_expected(row: rows.StateRow) -> Work[None]:
     """Compare and set one value of state; what was written before in this transaction counts."""
     found = yield Ask(
         "select value from state where scope_key = :scope_key and key = :key /*postgres for update*/", row
@@ -102,38 +80,37 @@ def set_if_expected(row: StateRow) -> Work[None]:
 
 
 WRITES: Mapping[type, Write] = {
-    ArtifactRow: in_turn(
+    rows.ArtifactRow: in_turn(
         put(
             "artifacts",
-            ArtifactRow,
+            rows.ArtifactRow,
             key="artifact_id",
             again=("conversation_id", "thread_id", "published", "expires_at"),
         )
     ),
-    ArtifactAttached: in_turn(
+    rows.ArtifactAttached: in_turn(
         Change("""
 update artifacts
    set conversation_id = :conversation_id, published = true, expires_at = :expires_at, thread_id = :subthread_id
  where artifact_id = :artifact_id and conversation_id is null""")
     ),
-    ArtifactGone: in_turn(Change("delete from artifacts where artifact_id = :artifact_id")),
-    StorageRow: in_turn(
+    rows.ArtifactGone: in_turn(Change("delete from artifacts where artifact_id = :artifact_id")),
+    rows.StorageRow: in_turn(
         put(
             "storage",
-            StorageRow,
+            rows.StorageRow,
             key="area_key, key",
             again=("sha256", "size", "updated_at"),
             when=lambda row: row.sha256 is not None,
         ),
         Change("delete from storage where area_key = :area_key and key = :key", when=lambda row: row.sha256 is None),
     ),
-    ArtifactsCap: _check_artifacts,
-    UploadsCap: _check_uploads,
-    StorageCap: _check_stored,
-    StateRow: set_if_expected,
+    rows.ArtifactsCap: partial(_check, _ARTIFACT_BYTES),
+    rows.UploadsCap: partial(_check, _UPLOADED_BYTES),
+    rows.StorageCap: partial(_check, _STORED_BYTES),
+    rows.StateRow: set_if_expected,
 }
 
-# --- looking up ------------------------------------------------------------------------------------------------------
 
 _IN_USE = Query(
     value,
@@ -166,16 +143,14 @@ def _beginning(column: str, prefix: str) -> tuple[str, str | None]:
 
 
 class KeptReads(HasEngine):
-    """The part of the store that looks these up."""
-
-    artifact = one(ArtifactRow, "select {columns} from artifacts where artifact_id = :artifact_id")
+    artifact = one(rows.ArtifactRow, "select {columns} from artifacts where artifact_id = :artifact_id")
     artifacts_of = many(
-        ArtifactRow,
+        rows.ArtifactRow,
         "select {columns} from artifacts where conversation_id = :session_id order by artifact_id limit :limit",
         limit=500,
     )
     expired_artifacts = many(
-        ArtifactRow,
+        rows.ArtifactRow,
         "select {columns} from artifacts where expires_at <= :now order by expires_at, artifact_id limit :limit",
         limit=500,
     )
@@ -186,7 +161,7 @@ class KeptReads(HasEngine):
     async def blobs_in_use(self, hashes: Sequence[str]) -> frozenset[str]:
         return frozenset(await self.engine.all(_IN_USE, hashes=list(hashes)))
 
-    stored = one(StorageRow, "select {columns} from storage where area_key = :area_key and key = :key")
+    stored = one(rows.StorageRow, "select {columns} from storage where area_key = :area_key and key = :key")
 
     async def stored_keys(self, area_key: str, *, prefix: str = "", after: str = "", limit: int = 100) -> Sequence[str]:
         begins, until = _beginning("key", prefix)
@@ -196,16 +171,16 @@ class KeptReads(HasEngine):
     async def stored_bytes(self, area_key: str) -> int:
         return await self.engine.one(_STORED_BYTES, area_key=area_key) or 0
 
-    async def stored_before(self, key_prefix: str, time: float, *, limit: int = 500) -> Sequence[StorageRow]:
+    async def stored_before(self, key_prefix: str, time: float, *, limit: int = 500) -> Sequence[rows.StorageRow]:
         begins, until = _beginning("area_key", key_prefix)
-        query = Query(StorageRow, f"{_BEFORE}{begins} order by area_key, key limit :limit")
+        query = Query(rows.StorageRow, f"{_BEFORE}{begins} order by area_key, key limit :limit")
         return await self.engine.all(query, prefix=key_prefix, until=until, time=time, limit=limit)
 
     state = one(value, "select value from state where scope_key = :scope_key and key = :key")
 
     async def state_snapshot(self, scope_keys: Sequence[str], *, max_bytes: int) -> Mapping[str, ScopeState]:
-        rows = await self.engine.all(_SCOPES, scope_keys=list(scope_keys), max_bytes=max_bytes)
-        return _scopes_in(rows, scope_keys, max_bytes)
+        found = await self.engine.all(_SCOPES, scope_keys=list(scope_keys), max_bytes=max_bytes)
+        return _scopes_in(found, scope_keys, max_bytes)
 
     state_size = one(
         value, "select coalesce(sum(length(value)), 0)::bigint from state where scope_key = :scope_key", otherwise=0
@@ -216,12 +191,12 @@ _Measured = tuple[str, str, int, bytes | None]
 """Scope, key, bytes of the value, and the value itself unless it is too large for anybody."""
 
 
-def _scopes_in(rows: Iterable[_Measured], scope_keys: Sequence[str], max_bytes: int) -> Mapping[str, ScopeState]:
+def _scopes_in(measured: Iterable[_Measured], scope_keys: Sequence[str], max_bytes: int) -> Mapping[str, ScopeState]:
     """These scopes, out of rows in order of their keys: the values that fit one after the other into `max_bytes`."""
     sizes, left = defaultdict[str, int](int), dict.fromkeys(scope_keys, max_bytes)
     values: dict[str, dict[str, bytes]] = {scope_key: {} for scope_key in scope_keys}
     out: dict[str, list[str]] = {scope_key: [] for scope_key in scope_keys}
-    for scope_key, key, size, found in rows:
+    for scope_key, key, size, found in measured:
         sizes[scope_key] += size
         if found is not None and size <= left[scope_key]:
             values[scope_key][key] = found

@@ -24,6 +24,7 @@ from paddock.storage.tables.statements import (
     Work,
     ask,
     columns_of,
+    just,
     long,
     many,
     one,
@@ -115,8 +116,6 @@ class Words(Protocol):
 
 @runtime_checkable
 class HasWords(HasEngine, Protocol):
-    """A store that keeps knowledge."""
-
     words: Words
 
 
@@ -126,8 +125,6 @@ class KnowledgeTables:
     def __init__(self, engine: Engine, words: Words) -> None:
         self.engine = engine
         self._words = words
-
-    # --- bases
 
     bases = many(BaseRow, "select {columns} from knowledge_bases where workspace_id = :workspace order by kb_id")
     base = one(BaseRow, f"select {{columns}} {_OF_BASE}")
@@ -154,8 +151,6 @@ class KnowledgeTables:
         for document_no in documents:
             await self._drop(document_no)
         return True
-
-    # --- documents
 
     documents = long(
         DocumentRow,
@@ -190,7 +185,6 @@ select {{columns}} from knowledge_documents
         return True
 
     async def _drop(self, document_no: int, rows: Sequence[AuditRow] = (), kb_no: int | None = None) -> None:
-        """Hide the document, then take its chunks out of the index, some at a time."""
         most = self._words.DROPPED_PER_COMMIT
 
         def hide() -> Work[None]:
@@ -211,16 +205,14 @@ select {{columns}} from knowledge_documents
             await self._drop(document_no)
         return len(left)
 
-    # --- jobs
-
     async def add_job(self, job: JobRow, source: bytes, audit: AuditRow) -> None:
         if await self._kb_no(job.workspace_id, job.kb_id) is None:
             raise HostError(ErrorCode.NOT_FOUND, f"there is no knowledge base {job.kb_id!r}")
         size = self._words.SOURCE_PART_BYTES
         for part, at in enumerate(range(0, len(source), size)):
             piece = {"job_id": job.job_id, "part": part, "bytes": source[at : at + size]}
-            await self.engine.do(partial(_one, Ask(_ADD_SOURCE, piece)))
-        await self.engine.do(partial(_one, ask(_ADD_JOB, **asdict(job), workspace=job.workspace_id)), [audit])
+            await self.engine.do(partial(just, Ask(_ADD_SOURCE, piece)))
+        await self.engine.do(partial(just, ask(_ADD_JOB, **asdict(job), workspace=job.workspace_id)), [audit])
 
     job = one(
         JobRow,
@@ -274,8 +266,6 @@ select {columns} from knowledge_jobs
         for number in replaced if job.status == "completed" else new:
             await self._drop(number)
 
-    # --- what is found
-
     async def find(
         self, workspace: str, kb_id: str, terms: Sequence[Phrase], *, limit: int, only: ChunkFilter
     ) -> Sequence[tuple[int, float]]:
@@ -297,10 +287,6 @@ select {columns} from knowledge_jobs
         return await self.engine.long(Query(_found, _CHUNKS), **asked)
 
     _kb_no = one(value, f"select kb_no {_OF_BASE}")
-
-
-def _one(asked: Ask) -> Work[None]:
-    yield asked
 
 
 def _set_job(job: JobRow) -> Work[None]:

@@ -13,7 +13,7 @@ from paddock.rules.log.chain import ANCHOR, Damage, Head, StoredFact, digest_of,
 from paddock.rules.log.events import HANDED_OVER
 from paddock.rules.rows.rows import WHOLE, SessionRow, View
 from paddock.storage.tables.conversations import NO_END, NUMBER, subthread
-from paddock.storage.tables.statements import HasEngine, Query, Work, one, several, value
+from paddock.storage.tables.statements import HasEngine, Query, Work, is_there, one, several
 from paddock.storage.tables.table import Table
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
@@ -25,7 +25,6 @@ _PAYLOAD = FACTS.names.index("payload")
 
 
 def fact_of(*found: Any) -> StoredFact:
-    """A row of `FACT` columns."""
     return StoredFact(*found, payload_digest=digest_of(found[_PAYLOAD]))
 
 
@@ -67,7 +66,6 @@ select {FACT} from facts f where session_no = {NUMBER} and position < :before
  order by position desc, seq desc limit :limit"""
 _OF_RUNS = "and (f.turn_id is null or exists (select 1 from runs r where r.run_id = f.turn_id {subthread}))"
 # A fact stands at its own number, or it is a finished message that moved to where its first delta stood.
-_BURIED = Query(value, "select 1 from tombstones where session_id = :session_id")
 _END = Query(several, "select epoch, head_seq, head_digest from sessions where session_id = :session_id")
 _ENDS = Query(
     several,
@@ -82,8 +80,6 @@ select {FACT} from facts where session_no = {NUMBER} and (position, seq) > (:pos
 
 
 class LogReads(HasEngine):
-    """The part of the store that reads the log."""
-
     async def look(self, session_id: str) -> Claim:
         place = await self.place(session_id)
         return await self.claim_at(session_id, 0, place, deleted=place is None and await self.is_buried(session_id))
@@ -121,10 +117,7 @@ select {FACT} from facts /*sqlite indexed by facts_moved*/
         Head, "select trimmed_seq, trimmed_digest from sessions where session_id = :session_id", otherwise=Head()
     )
 
-    async def is_buried(self, session_id: str) -> bool:
-        return await self.engine.one(_BURIED, session_id=session_id) is not None
-
-    # --- for whoever claims
+    is_buried = one(is_there, "select 1 from tombstones where session_id = :session_id", otherwise=False)
 
     place = one(several, f"select {PLACE} from sessions where session_id = :session_id")
 
@@ -136,7 +129,6 @@ select {FACT} from facts /*sqlite indexed by facts_moved*/
     async def claim_at(
         self, session_id: str, epoch: int, place: Sequence[Any] | None, deleted: bool = False, left: str = ""
     ) -> Claim:
-        """All that the owner needs to go on from there."""
         if place is None:
             return Claim(session_id, epoch, Head(), None, b"", 0, (), deleted=deleted)
         head_seq, digest, snapshot, snapshot_seq = place[4:]
@@ -153,11 +145,7 @@ select {FACT} from facts /*sqlite indexed by facts_moved*/
         )
 
 
-# --- whether it is sound ---------------------------------------------------------------------------------------------
-
-
 def facts_in_order(session_id: str) -> Work[list[StoredFact]]:
-    """All facts of a session in order of number."""
     facts: list[StoredFact] = []
     last = (-1, -1)
     while page := (yield _ALL(session_id=session_id, position=last[0], seq=last[1])):
@@ -171,45 +159,31 @@ def checked(session_id: str) -> Work[Damage | None]:
     the head belongs to these facts."""
     found = yield _ENDS(session_id=session_id)
     head_seq, head_digest, trimmed_seq, trimmed_digest = found[0] if found else (0, b"", 0, b"")
-    walk = _Walk(
-        (yield from facts_in_order(session_id)), Head(head_seq, head_digest), Head(trimmed_seq, trimmed_digest)
-    )
-    return verify(walk.facts, start=trimmed_digest) or walk.damage()
+    facts, trimmed = (yield from facts_in_order(session_id)), Head(trimmed_seq, trimmed_digest)
+    return verify(facts, start=trimmed_digest) or _hidden_damage(facts, Head(head_seq, head_digest), trimmed)
 
 
-class _Walk:
-    """Check of a log for what the chain cannot see: both of its ends, and where facts stand."""
-
-    def __init__(self, facts: Sequence[StoredFact], head: Head, trimmed: Head) -> None:
-        self.facts = facts
-        self._head = head
-        self._trimmed = trimmed
-
-    def damage(self) -> Damage | None:
-        """Damage that every link hides, or None."""
-        last = next((fact.digest for fact in reversed(self.facts) if not fact.is_delta), self._trimmed.digest)
-        if last != self._head.digest:
-            return Damage(self._head.seq, "the log ends before its head")
-        if self._trimmed.seq and not any(fact.kind == ANCHOR and self._is_told_by(fact) for fact in self.facts):
-            return Damage(self._trimmed.seq, "the beginning is missing and no fact says that it was trimmed")
-        misplaced = (
-            fact for fact in self.facts if fact.position != (fact.read_metadata().get("first_seq") or fact.seq)
-        )
-        return next((Damage(fact.seq, "stands in the wrong place") for fact in misplaced), None)
-
-    def _is_told_by(self, anchor: StoredFact) -> bool:
-        told: dict[str, Any] = anchor.read_payload() or {}
-        return (told.get("through"), told.get("digest")) == (self._trimmed.seq, self._trimmed.digest.hex())
+def _hidden_damage(facts: Sequence[StoredFact], head: Head, trimmed: Head) -> Damage | None:
+    """Damage that the chain does not show: at both ends of a log, and where facts stand."""
+    last = next((fact.digest for fact in reversed(facts) if not fact.is_delta), trimmed.digest)
+    if last != head.digest:
+        return Damage(head.seq, "the log ends before its head")
+    if trimmed.seq and not any(fact.kind == ANCHOR and _is_told_by(fact, trimmed) for fact in facts):
+        return Damage(trimmed.seq, "the beginning is missing and no fact says that it was trimmed")
+    misplaced = (fact for fact in facts if fact.position != (fact.read_metadata().get("first_seq") or fact.seq))
+    return next((Damage(fact.seq, "stands in the wrong place") for fact in misplaced), None)
 
 
-# --- for whoever appends ---------------------------------------------------------------------------------------------
+def _is_told_by(anchor: StoredFact, trimmed: Head) -> bool:
+    told: dict[str, Any] = anchor.read_payload() or {}
+    return (told.get("through"), told.get("digest")) == (trimmed.seq, trimmed.digest.hex())
+
 
 Ranges = Sequence[tuple[str, int, int]]
 """(turn_id, first, last) of replaced deltas, both ends included."""
 
 
 def without_replaced(facts: Sequence[StoredFact], compacted: Ranges) -> Sequence[StoredFact]:
-    """Drop deltas that a message of the same batch replaces."""
     return [fact for fact in facts if not (fact.is_delta and is_replaced(fact, compacted))]
 
 

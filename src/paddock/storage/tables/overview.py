@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from paddock.rules.log.forgetting import first_id_after
 from paddock.rules.people import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
 from paddock.rules.rows.rows import AuditRow, RunRow
-from paddock.storage.tables.calls import COST, TOKENS, UNPRICED
+from paddock.storage.tables.calls import COST, ENDED, TOKENS, UNPRICED
 from paddock.storage.tables.conversations import NUMBER
 from paddock.storage.tables.statements import HasEngine, Query, long
 from paddock.storage.tables.table import Table
@@ -21,7 +23,7 @@ _USAGE = Query(
     UsageLine,
     f"""
 select floor(started_at / :every) * :every, agent_id, model_id, count(*), {TOKENS}, {COST}, {UNPRICED}
-  from model_usage where workspace_id = :workspace_id and started_at >= :since
+  from model_usage where workspace_id = :workspace_id and started_at >= :since and {ENDED}
    and (:user_id::text is null or user_id = :user_id)
  group by 1, 2, 3 order by 1, 2, 3""",
 )
@@ -43,7 +45,6 @@ _IN_SESSION = f"run_id in (select run_id from transcript where session_no = {NUM
 
 
 def _where(conditions: Mapping[str, Any]) -> str:
-    """Those conditions whose value is given, all of them."""
     return " and ".join(condition for condition, asked in conditions.items() if asked is not None and asked != ())
 
 
@@ -52,8 +53,6 @@ def _entry(number: int, *found: Any) -> AuditEntry:
 
 
 class OverviewReads(HasEngine):
-    """The part of the store that looks these up."""
-
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         if run_id is None:
             return await self.engine.all(_ALL, limit=limit)
@@ -71,7 +70,7 @@ class OverviewReads(HasEngine):
             }
         )
         found = Query(RunRow, f"select {{columns}} from runs where {where} order by run_id desc limit :limit")
-        return await self.engine.long(found, **_fields(query))
+        return await self.engine.long(found, **asdict(query))
 
     async def audit_where(self, query: AuditQuery) -> Sequence[AuditEntry]:
         whose = "workspace_id in (:workspace_id, '')" if query.of_hosts else "workspace_id = :workspace_id"
@@ -90,7 +89,7 @@ class OverviewReads(HasEngine):
             }
         )
         sql = f"select audit_no, {AUDIT.columns} from audit where {where} order by audit_no desc limit :limit"
-        asked = {**_fields(query), "action": query.action and query.action.removesuffix("*")}
+        asked = {**asdict(query), "action": query.action and query.action.removesuffix("*")}
         return await self.engine.long(Query(_entry, sql), **asked)
 
     async def usage_lines(
@@ -103,7 +102,7 @@ class OverviewReads(HasEngine):
         Spender,
         f"""
 select user_id, count(*), coalesce(sum(total_tokens), 0)::bigint, {COST}, {UNPRICED}
-  from model_usage where workspace_id = :workspace_id and started_at >= :since
+  from model_usage where workspace_id = :workspace_id and started_at >= :since and {ENDED}
  group by 1 order by 4 desc, 3 desc, 1 limit :limit""",
     )
 
@@ -121,7 +120,3 @@ select user_id, count(*), coalesce(sum(total_tokens), 0)::bigint, {COST}, {UNPRI
         asked = {"workspace_id": workspace_id, "user_id": user_id, "since": since}
         query = Query(Pace, _PACES.format(start=start, where=where))
         return await self.engine.long(query, **asked, first=first_id_after(since - CLOCKS_APART))
-
-
-def _fields(query: RunsQuery | AuditQuery) -> dict[str, Any]:
-    return {name: getattr(query, name) for name in query.__struct_fields__}

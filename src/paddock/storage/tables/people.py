@@ -63,8 +63,6 @@ select {ITEMS.columns} from transcript t
 
 
 class PeopleReads(HasEngine):
-    """The part of the store that looks these up."""
-
     user = one(UserRow, "select {columns} from users where workspace_id = :workspace_id and user_id = :user_id")
 
     async def feedback(self, session_id: str, item_ids: Sequence[str]) -> Mapping[str, FeedbackRow]:

@@ -3,7 +3,8 @@ over a database.
 """
 
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec.structs import asdict
 
 from paddock.rules.log.chain import Damage
 from paddock.rules.log.projection import Difference, Tables, differences, tables_of
@@ -52,7 +53,6 @@ select sha256 from (select sha256 from artifacts union select sha256 from storag
 
 
 def session_numbers(after: int) -> Work[Sequence[int]]:
-    """The next page of conversations."""
     return [number for (number,) in (yield ask(_SESSIONS, after=after, limit=PAGE))]
 
 
@@ -83,7 +83,6 @@ def _stored(session_id: str, number: int, trimmed: int) -> Work[Tables]:
 
 
 def put_right(number: int) -> Work[Sequence[Difference]]:
-    """Compare and repair a session; return its differences."""
     yield ask(_PLACE, number=number)  # held until the end
     found = yield from compared(number)
     for difference in found:
@@ -96,14 +95,10 @@ def put_right(number: int) -> Work[Sequence[Difference]]:
                 )
         told = difference.told
         if isinstance(told, RunRow):
-            yield ask(_ADD_RUN, **_fields(told))
+            yield ask(_ADD_RUN, **asdict(told))
         elif told is not None:
-            yield ask(_ADD_ITEM, number=number, **_fields(told))
+            yield ask(_ADD_ITEM, number=number, **asdict(told))
     if any(isinstance(row, TranscriptRow) for one in found for row in (one.stored, one.told)):
         for sql in _INDEX_AGAIN:
             yield ask(sql, number=number)
     return found
-
-
-def _fields(row: RunRow | TranscriptRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in row.__struct_fields__}

@@ -15,7 +15,6 @@ from paddock.storage.tables.statements import Work, ask
 
 
 def shipped_migrations(dialect: str) -> Sequence[Migration]:
-    """All steps of one dialect, in order."""
     folder = resources.files("paddock.storage").joinpath("sql", dialect)
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [_read(name, folder.joinpath(name).read_text(encoding="utf-8")) for name in names]
@@ -24,9 +23,6 @@ def shipped_migrations(dialect: str) -> Sequence[Migration]:
 def _read(file_name: str, sql: str) -> Migration:
     number, _, name = file_name.removesuffix(".sql").partition("_")
     return Migration(int(number), name, sql)
-
-
-# --- what they do beyond SQL ----------------------------------------------------------------------------------------
 
 
 def find_subthreads() -> Work[None]:

@@ -34,7 +34,6 @@ _RESERVED = frozenset({"grant"})
 
 
 def columns_of(row: type, prefix: str = "") -> str:
-    """The columns of a row type, in the order of its fields."""
     return ", ".join(prefix + quoted(field.name) for field in msgspec.structs.fields(row))
 
 
@@ -60,7 +59,6 @@ class Query(Generic[Row]):
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """The names of its values, in order."""
         return bind(self.sql, mark="$", typed=True).names
 
     def read(self, found: Sequence[Any]) -> Row:
@@ -75,6 +73,11 @@ class Query(Generic[Row]):
     def __call__(self, **given: Any) -> "Ask":
         """Ask it within a work, where the answer is plain columns."""
         return Ask(self.sql, given)
+
+
+def is_there(*_found: Any) -> bool:
+    """The row of a query that asks only whether there is one."""
+    return True
 
 
 def value(found: Any) -> Any:
@@ -101,6 +104,11 @@ Write = Callable[[Any], Work[None]]
 
 def ask(sql: str, **given: Any) -> Ask:
     return Ask(sql, given)
+
+
+def just(asked: Ask) -> Work[None]:
+    """Ask one thing, whatever the answer."""
+    yield asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,26 +170,23 @@ class Bound:
     lists: Mapping[int, str]
     """The places of values that are lists, and the type of what is in them."""
 
-    def values_in(self, given: Mapping[str, Any]) -> Values:
-        return self._picked(given)
+    @cached_property
+    def _of_mapping(self) -> Callable[[Any], Values]:
+        return _picking(self.names, itemgetter)
 
     @cached_property
-    def _picked(self) -> Callable[[Mapping[str, Any]], Values]:
-        if len(self.names) == 1:
-            name = self.names[0]
-            return lambda given: (given[name],)
-        return itemgetter(*self.names) if self.names else lambda _: ()
-
-    @cached_property
-    def values_of(self) -> Callable[[Any], Values]:
-        """The values of a row."""
-        if len(self.names) == 1:
-            name = self.names[0]
-            return lambda row: (getattr(row, name),)
-        return attrgetter(*self.names) if self.names else lambda _: ()
+    def _of_row(self) -> Callable[[Any], Values]:
+        return _picking(self.names, attrgetter)
 
     def values(self, given: Any) -> Values:
-        return self.values_of(given) if isinstance(given, msgspec.Struct) else self.values_in(given)
+        return self._of_row(given) if isinstance(given, msgspec.Struct) else self._of_mapping(given)
+
+
+def _picking(names: Sequence[str], getter: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Values]:
+    if len(names) == 1:
+        pick = getter(names[0])
+        return lambda given: (pick(given),)
+    return getter(*names) if names else lambda _: ()
 
 
 def bind(sql: str, *, mark: str, typed: bool) -> Bound:
@@ -233,12 +238,8 @@ class Engine(Protocol):
 
 
 class HasEngine(Protocol):
-    """A part of a store that asks."""
-
     engine: Engine
 
-
-# --- methods of a store that ask one query ---------------------------------------------------------------------------
 
 # Their parameters are the values of the query, in order; those with a default may be left out. What they mean and what
 # is promised stands in the port.
@@ -256,7 +257,6 @@ def one(row: Callable[..., Any], sql: str, *, otherwise: Any = None, **defaults:
 
 
 def many(row: Callable[..., Row], sql: str, **defaults: Any) -> "LookUp[Sequence[Row]]":
-    """Look up all rows."""
     return _look_up(Query(row, sql), "all", defaults)
 
 

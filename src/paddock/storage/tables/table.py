@@ -87,7 +87,6 @@ class Table:
         return ", ".join(self.names)
 
     def of(self, alias: str) -> str:
-        """The columns of one among several tables of a query."""
         return ", ".join(f"{alias}.{name}" for name in self.names)
 
     @property

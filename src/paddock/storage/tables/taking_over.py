@@ -3,14 +3,10 @@
 from collections.abc import Mapping
 
 from paddock.rules.rows.forgetting import MOVED_ON, OwnershipMoved, SessionMoved, StateMoved
+from paddock.storage.tables.conversations import NUMBER, TURNS
 from paddock.storage.tables.statements import Change, HasEngine, Write, in_turn, one, value
 
 # ruff: noqa: S608 - the table names are our own, values are always bound
-_NUMBER = "(select session_no from sessions where session_id = :session_id)"
-_RUNS = f"""
-select turn_id from facts where session_no = {_NUMBER} and turn_id is not null union
-select run_id from inbox where session_no = {_NUMBER}"""
-"""Found by facts and orders: there is no index over the runs of a session."""
 _THEIRS = "workspace_id = :workspace_id and user_id = :from_user"
 OWNED = (
     *("runs", "tool_calls", "model_usage", "approvals", "artifacts", "automations", "calendar_events"),
@@ -31,7 +27,7 @@ update sessions set user_id = :to_user
  where session_id = :session_id and {_THEIRS} and epoch <= :epoch returning 1""",
             refused=MOVED_ON,
         ),
-        *(Change(f"update {table} {_GIVEN} and run_id in ({_RUNS})") for table in _OF_RUNS),
+        *(Change(f"update {table} {_GIVEN} and run_id in ({TURNS.format(number=NUMBER)})") for table in _OF_RUNS),
         Change(f"update artifacts {_GIVEN} and conversation_id = :session_id"),
         Change(f"update automations {_GIVEN} and thread_id = :session_id"),
         # A name that the new owner uses for another conversation stays theirs; this one is still found by its id.
@@ -64,8 +60,6 @@ update agents set updated_by = :to_user where workspace_id = :workspace_id and u
 
 
 class TakingOverReads(HasEngine):
-    """The part of the store that tells how much there is to take over."""
-
     count_sessions = one(
         value, "select count(*) from sessions where workspace_id = :workspace_id and user_id = :user_id", otherwise=0
     )
