@@ -1,5 +1,7 @@
 """What every store promises about jobs: a tick is seen to once, in one commit with the run it led to."""
 
+import asyncio
+
 import pytest
 
 from contracts.builders import SESSION, Owner, a_run, said
@@ -12,6 +14,7 @@ from paddock.rules.rows.automation import (
     JobFreed,
     JobGoesOn,
     JobMoves,
+    JobsCap,
     TickRow,
 )
 from paddock.rules.values import replace
@@ -31,6 +34,17 @@ async def test_jobs_are_written_whole_and_belong_to_their_user(store: Store) -> 
     assert await store.automation("j1") == changed == await store.automation_of_thread("thread-j1")
     assert await store.automation("nobody") is None
     assert await store.automations("v", "ann") == []
+
+
+async def test_a_user_has_no_more_jobs_than_they_may_whoever_writes_at_once(store: Store) -> None:
+    cap = JobsCap("w", "ann", 3)
+    made = await asyncio.gather(
+        *(store.write([a_job(f"j{number}"), cap]) for number in range(8)), return_exceptions=True
+    )
+    refused = [error for error in made if error is not None]
+    assert [(type(error), getattr(error, "code", None)) for error in refused] == [(HostError, ErrorCode.CONFLICT)] * 5
+    assert len(await store.automations("w", "ann")) == 3
+    await store.write([a_job("other", user="bob"), JobsCap("w", "bob", 1)])
 
 
 async def test_what_is_due_is_found_longest_overdue_first(store: Store) -> None:

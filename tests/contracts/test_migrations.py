@@ -76,6 +76,22 @@ def test_the_shipped_steps_have_numbers_of_their_own_in_order() -> None:
     assert numbers[0] == 1
 
 
+def test_of_older_keys_those_that_were_made_over_the_api_run_no_host_by_a_name(tmp_path: Path) -> None:
+    connection = open_writer(tmp_path)
+    step = next(one for one in shipped_migrations("sqlite") if one.name == "keys_of_operators")
+    migrate(connection, [one for one in shipped_migrations("sqlite") if one.number < step.number])
+    for user in ("ann", "ops"):
+        connection.execute(
+            "insert into api_keys values (?, ?, 'acme', ?, 'admin', 0, null)", (user, user.encode(), user)
+        )
+    made = ("acme", "user:ann", "api_keys.create", "acme/ops", "acme", "allowed", "role admin")
+    columns = "time, workspace_id, actor, action, resource, scope, result, reason"
+    connection.execute(f"insert into audit ({columns}) values (0, ?, ?, ?, ?, ?, ?, ?)", made)
+    migrate(connection, shipped_migrations("sqlite"))
+    found = connection.execute("select user_id, by_operator from api_keys order by 1")
+    assert list(found) == [("ann", 1), ("ops", 0)]
+
+
 @pytest.mark.anyio
 async def test_a_store_from_the_future_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)

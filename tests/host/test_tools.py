@@ -28,7 +28,7 @@ from paddock_sdk.protocol.host_calls import ToolsCallParams, ToolsGetDetailParam
 pytestmark = pytest.mark.anyio
 
 BOTH = frozenset({"detail", "call"})
-TOOLS = ("add", "stuck", "flood", "look")
+TOOLS = ("add", "digits", "stuck", "flood", "look")
 
 
 class Room:
@@ -39,7 +39,7 @@ class Room:
         self.seen: list[str] = []
         self.begun = asyncio.Event()
         self.kept: list[object] = []
-        functions = [self.tool(one) for one in (add, flood, self.look(), self.stuck())]
+        functions = [self.tool(one) for one in (add, digits, flood, self.look(), self.stuck())]
         catalog = ToolCatalog([FunctionTools(functions, clock=time.time)])
         self.calls = ToolCalls(catalog, records=store, outcomes=Outcomes(store), clock=time.time, artifacts=self)
 
@@ -79,6 +79,11 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+def digits() -> int:
+    """Give a number that nobody reads."""
+    return 10**4299 * 10**2000
+
+
 def flood(size: int) -> str:
     """Give much."""
     return "x" * size
@@ -107,6 +112,14 @@ async def test_wrong_arguments_are_an_error_the_model_can_read_and_on_record(roo
     assert "b: Field required" in answer["result"]["error"]
     (row,) = await room.store.tool_calls("run-1")
     assert row.status == "failed"
+
+
+async def test_a_result_that_cannot_be_read_is_said_in_words_and_the_call_was_made(room: Room) -> None:
+    answer = await room.call("digits")
+    assert answer["is_error"]
+    assert "a number of too many digits" in answer["result"]["error"]
+    (row,) = await room.store.tool_calls("run-1")
+    assert (row.status, row.result) == ("completed", json.dumps(answer["result"], separators=(",", ":")).encode())
 
 
 async def test_nothing_is_called_for_a_run_that_was_lost_while_the_call_was_being_recorded(room: Room) -> None:

@@ -155,11 +155,16 @@ class Doors:
     open_streams: OpenStreams
 
     async def key_for(
-        self, user: str, workspace: str = "default", role: Literal["user", "admin"] = "user"
+        self,
+        user: str,
+        workspace: str = "default",
+        role: Literal["user", "admin"] = "user",
+        *,
+        by_operator: bool = True,
     ) -> dict[str, str]:
         """The headers of somebody with a key."""
         key = f"pdk_{user}_{workspace}_{role}"
-        row = ApiKeyRow(key, sha256(key.encode()).digest(), workspace, user, role, 0.0)
+        row = ApiKeyRow(key, sha256(key.encode()).digest(), workspace, user, role, 0.0, by_operator=by_operator)
         await self.house.store.add_key(row)
         return {"Authorization": f"Bearer {key}"}
 

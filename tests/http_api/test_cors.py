@@ -8,7 +8,7 @@ from http_api.doors import a_body, assert_problem, open_doors
 from http_api.ordering import events_in
 from http_api.test_auth import CountedKeys, a_scope
 from paddock.host.people.principals import DEV
-from paddock.http_api.edge.app import LOGGED_PAGES
+from paddock.http_api.edge.app import LOGGED_PAGES, MAX_PAGE
 from paddock.http_api.edge.auth import Auth, CallerLimits, Callers
 from paddock.rules.access.limits import MAX_BUCKETS
 from paddock.rules.errors import HostError
@@ -49,6 +49,15 @@ async def test_a_page_that_was_not_named_is_refused_with_the_cure_which_the_log_
     assert [(line["log_level"], line["origin"]) for line in logs if line["action"] == "http.page_refused"] == [
         ("warning", page)
     ]
+
+
+async def test_of_a_made_up_origin_only_its_beginning_is_repeated() -> None:
+    page = "http://" + "x" * 50_000
+    async with open_doors() as doors:
+        with capture_logs() as logs:
+            answer = await doors.client.request("OPTIONS", AG_UI, headers={"Origin": page, **ASKS})
+    assert len(answer.text) < 1000
+    assert [line["origin"] for line in logs if line["action"] == "http.page_refused"] == [page[:MAX_PAGE]]
 
 
 async def test_origins_that_are_made_up_do_not_fill_the_log() -> None:

@@ -1,6 +1,5 @@
 """`POST /api/v1/events`: signed or nothing, fresh, once; and the list of what could not be delivered."""
 
-import asyncio
 import json
 import time
 from base64 import b64encode
@@ -14,7 +13,6 @@ import pytest
 from http_api.doors import Doors, assert_problem, open_doors
 from http_api.test_openapi import check, described
 from images.pictures import picture
-from paddock.http_api.native.platforms import LARGE_AT_ONCE
 from paddock.ports.platforms import Posted
 from paddock.rules.access.signatures import webhook_headers, webhook_key
 from paddock.rules.agents.specs import PlatformSpec
@@ -26,15 +24,6 @@ pytestmark = pytest.mark.anyio
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 CHAT = PlatformSpec(secret=SECRET, webhook="http://127.0.0.1:9/hook")
 EVENT = {"event_id": "e1", "event_type": "message.received", "conversation_id": "r", "input": {"text": "hello"}}
-
-
-SIGNED = b"webhook-id: 1\r\nwebhook-timestamp: 1\r\nwebhook-signature: v1,x\r\n"
-BEGINNING = (
-    b"POST /api/v1/events?platform=chat HTTP/1.1\r\nHost: %b\r\nTransfer-Encoding: chunked\r\n"
-    + SIGNED
-    + b"\r\n1\r\n{\r\n"
-)
-"""Of an event that does not say how long it is, and whose end is still to come."""
 
 
 class Refusing:
@@ -151,25 +140,6 @@ async def test_words_have_their_old_limit_and_files_one_of_their_own() -> None:
         assert_problem(huge, 413, "payload_too_large", "an event has at most 8388608 bytes")
         unknown = await doors.client.post("/api/v1/events?platform=other", content=body)
         assert_problem(unknown, 401, "unauthenticated", "this event is not signed by a platform that is known here")
-
-
-@pytest.mark.spec("http/events-files")
-async def test_few_large_events_are_read_at_once_and_a_further_one_is_asked_to_come_again() -> None:
-    async with open_doors(platforms={"chat": CHAT}) as doors:
-        host, port = doors.url.removeprefix("http://").split(":")
-        lines = [await asyncio.open_connection(host, int(port)) for _ in range(LARGE_AT_ONCE + 1)]
-        for _, writer in lines:
-            writer.write(BEGINNING % host.encode())
-        heard = {asyncio.create_task(reader.readline()): writer for reader, writer in lines}
-        [further], others = await asyncio.wait(heard, timeout=30, return_when=asyncio.FIRST_COMPLETED)
-        assert further.result().split()[1] == b"429"
-        for one in others:
-            heard[one].write(b"0\r\n\r\n")
-        assert {(await one).split()[1] for one in others} == {b"401"}
-        for writer in heard.values():
-            writer.close()
-        assert (await send(doors, encoded())).status_code == 202
-        await doors.answered(await doors.gateway.next(), "hi")
 
 
 async def test_the_adapter_of_the_sdk_sends_files_takes_choices_and_reads_what_is_delivered() -> None:

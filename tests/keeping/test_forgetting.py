@@ -14,12 +14,14 @@ from contracts.search_index import index
 from host.calling import a_gateway, a_run, ask, created, ended
 from host.scripted import ANN, BOB, SmallHouse, small_house
 from keeping.conversations import THREAD, a_turn, words_in
+from paddock.host.conversations.branches import Again, Branches
 from paddock.host.keeping.deletion import Deletion
 from paddock.host.keeping.retention import Retention
 from paddock.host.people.principals import Principal
+from paddock.host.session.arrivals import Accepted
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import ANCHOR, verify
-from paddock.rules.log.forgetting import DAY, Periods
+from paddock.rules.log.forgetting import DAY, Periods, replaced_by
 from paddock.rules.rows.calls import ApprovalRow, ModelUsageRow, ToolCallRow
 from paddock.rules.rows.forgetting import SessionGone
 from paddock.rules.rows.rows import AuditRow
@@ -206,6 +208,53 @@ async def test_an_answer_is_erased_with_its_pieces_and_what_it_said_before_it_wa
         again = await house.story(accepted)
         assert not any(SECRET.encode() in entry.fact.payload + entry.fact.metadata for entry in again)
         await a_turn(house, "next", "goes on")
+
+
+async def edited(house: SmallHouse, item_id: str, text: str | None, says: str) -> Accepted:
+    """Say a message differently, or have it answered again."""
+    branches = Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=house.sessions.clock)
+    accepted = await branches.again(ANN, THREAD, Again(item_id, str(uuid.uuid4()), None, text))
+    run = await house.gateway.next()
+    run.message(says)
+    run.say("run.completed")
+    await house.story(accepted)
+    return accepted
+
+
+async def test_what_an_edit_left_behind_is_erased_too(a_house: Houses, tmp_path: Path) -> None:
+    async with a_house() as house:
+        first = await a_turn(house, f"my name is {SECRET}", f"hello {SECRET}")
+        await edited(house, f"{first.run_id}.0", "my name is Ann", "hello Ann")
+        for number in (0, 1):
+            await house.keeping.erase(ANN, THREAD, f"{first.run_id}.{number}")
+        assert words_in(tmp_path, SECRET) == []
+        assert verify(sorted(await house.store.read(THREAD), key=lambda fact: fact.seq)) is None
+        items = await house.store.transcript(THREAD, newest_first=False)
+        assert [item.content for item in items] == ["my name is Ann", "hello Ann"]
+
+
+async def test_a_message_that_was_asked_again_is_erased_where_it_was_asked_before(
+    a_house: Houses, tmp_path: Path
+) -> None:
+    async with a_house() as house:
+        first = await a_turn(house, f"my name is {SECRET}", "hello")
+        again = await edited(house, f"{first.run_id}.0", None, "hello again")
+        last = await edited(house, f"{again.run_id}.1", None, "hello once more")
+        await house.keeping.erase(ANN, THREAD, f"{last.run_id}.0")
+        assert words_in(tmp_path, SECRET) == []
+        items = await house.store.transcript(THREAD, newest_first=False)
+        assert [item.content for item in items] == ["", "hello once more"]
+
+
+async def test_what_an_edit_left_behind_stays_so_when_the_message_in_its_place_is_erased(
+    a_house: Houses, tmp_path: Path
+) -> None:
+    async with a_house() as house:
+        first = await a_turn(house, "one", "hello one")
+        second = await edited(house, f"{first.run_id}.0", "two", "hello two")
+        await house.keeping.erase(ANN, THREAD, f"{second.run_id}.0")
+        [told] = [fact for fact in await house.store.read(THREAD) if replaced_by(fact) is not None]
+        assert told.turn_id == second.run_id
 
 
 async def test_an_erased_message_is_no_longer_found(a_house: Houses, tmp_path: Path) -> None:

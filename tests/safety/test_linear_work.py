@@ -31,7 +31,7 @@ from paddock.rules.search.tokens import contains_all, phrases_of, tokens_of
 from paddock.rules.ui_schema.compile_budget import DEFAULT
 from paddock.rules.ui_schema.compiler import compile_hints
 from paddock.runners.wire import frames
-from paddock.tools import mcp_transports
+from paddock.tools import builtin, mcp_transports
 from paddock_demo import answers, tools
 from paddock_sdk.protocol.manifest import DynamicFormItemSchema
 from paddock_sdk.protocol.messages import LLMTool, Message
@@ -191,6 +191,10 @@ CASES: dict[str, Case] = {
         lambda b: decode_object(b, "body"),
         BODY,
     ),
+    "calculate: powers of powers": Case(
+        lambda n: "%".join(["(9**1000)**999", "(7**999)**500"] * (n // 30 + 1))[:n], builtin.calculate, 500
+    ),
+    "calculate: factors": Case(lambda n: "*".join(["9**900"] * (n // 7)), builtin.calculate, 500),
     "frames: half characters": Case(
         lambda n: b'{"method":"run_result","params":{"a":"' + b"\\ud800" * (n // 6), frames.decode, FRAME
     ),

@@ -1,5 +1,6 @@
 """Who runs the host is no role of a workspace: an administrator sees their own workspace, an operator the host."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from grants import a_grant
 from http_api.doors import LOCAL_TOKEN, Doors, open_doors
 from paddock.host.people.principals import Operators, Principal
+from paddock.ports import ApiKeyRow
 from paddock.rules.rows.rows import AuditRow
 from paddock.settings import SettingsError, load
+from paddock.storage.sqlite import SqliteStore
 from paddock.telemetry.metrics import MAX_WORKSPACES, Metrics
 from telemetry.test_metrics import numbers
 
@@ -80,12 +83,33 @@ async def test_nobody_makes_themselves_an_operator_by_a_key_for_one() -> None:
 
 
 @pytest.mark.spec("http/operators")
+async def test_a_key_that_an_administrator_made_before_somebody_was_named_makes_nobody_an_operator(
+    tmp_path: Path,
+) -> None:
+    made: dict[str, str] = {}
+    async with open_doors(SqliteStore(tmp_path)) as doors:
+        ann = await doors.key_for("ann", "acme", "admin")
+        for maker, who in (("ann", ann), ("host", LOCAL)):
+            answer = await doors.client.post("/api/v1/api-keys", json={"user": "ops", "workspace": "acme"}, headers=who)
+            made[maker] = answer.json()["key"]
+    async with open_doors(SqliteStore(tmp_path), operators=["ops@acme"]) as doors:
+        asked = [
+            await doors.client.get("/api/v1/take-over", headers={"Authorization": f"Bearer {made[maker]}"})
+            for maker in ("ann", "host")
+        ]
+        assert [answer.status_code for answer in asked] == [403, 200]
+
+
+@pytest.mark.spec("http/operators")
 def test_operators_are_named_by_key_or_by_person_and_workspace() -> None:
     named = Operators.named(["key:k1", "ann@mail.example@acme"])
+    keys = {name: ApiKeyRow(name, name.encode(), "w", "u", "user", 0.0) for name in ("k1", "k2")}
     everybody = [("acme", "ann@mail.example", None), ("other", "bob", "k1"), ("acme", "ann", None), ("k1", "key", "k2")]
-    found = [named.recognise(Principal(workspace, user), key).operator for workspace, user, key in everybody]
+    found = [
+        named.recognise(Principal(workspace, user), keys.get(key or "")).operator for workspace, user, key in everybody
+    ]
     assert found == [True, True, False, False]
-    assert named.recognise(Principal("other", "bob"), "k1").role == "admin"
+    assert named.recognise(Principal("other", "bob"), keys["k1"]).role == "admin"
 
 
 @pytest.mark.parametrize("name", ["ann", "key:", "@acme", "ann@", "key:a@b", "a b@c"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -10,10 +11,13 @@ import pytest
 from host.scripted import AGENTS
 from http_api.doors import Doors, a_body, open_doors
 from http_api.test_connection import DOOR, Socket, a_socket
+from http_api.test_events import CHAT, encoded, send
 from http_api.test_patience import refused, until
+from images.pictures import picture
 from paddock.host.audit import Audit
 from paddock.http_api.edge.bounds import PATIENCE, Crowd
 from paddock.http_api.edge.connection import SENT_AHEAD
+from paddock.http_api.native.platforms import LARGE_AT_ONCE
 from paddock.rules.rows.rows import AuditRow
 from stores import QuickStore
 
@@ -39,6 +43,23 @@ async def test_an_event_of_an_unknown_platform_is_refused_before_its_body_is_rea
     async with open_doors() as doors, a_socket(doors) as client:
         begin(client, EVENTS, 1, of=20)  # nineteen bytes never come
         assert "401" in (await client.head()).splitlines()[0]
+
+
+@pytest.mark.spec("http/events-signed")
+async def test_large_events_that_nobody_signed_keep_no_signed_one_out() -> None:
+    made_up = ("webhook-id: 1", "webhook-timestamp: 1", "webhook-signature: v1,x")
+    crowd = Crowd()
+    async with (
+        open_doors(platforms={"chat": CHAT}, crowd=crowd) as doors,
+        sockets(doors, 4 * LARGE_AT_ONCE) as strangers,
+    ):
+        for stranger in strangers:
+            begin(stranger, "/api/v1/events?platform=chat", 100_000, *made_up, of=8_000_000)
+        await until(lambda: crowd.unfinished_bytes >= len(strangers) * 100_000)
+        large = {"content": b64encode(picture("image/png", (700, 700), compress_level=0)).decode()}
+        signed = await send(doors, encoded(input={"text": "a picture", "attachments": [large]}))
+        assert signed.status_code == 202, signed.text
+        await doors.answered(await doors.gateway.next(), "seen")
 
 
 async def test_what_strangers_bring_about_is_a_row_and_a_number_and_not_a_row_each(store: QuickStore) -> None:

@@ -206,6 +206,19 @@ async def test_a_revoked_key_ends_the_runner_that_attached_with_its_token(tmp_pa
             assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4401, "the key that opened this was revoked")
 
 
+@pytest.mark.spec("http/revoke-key")
+async def test_a_token_of_a_key_that_was_revoked_since_attaches_no_runner(tmp_path: Path) -> None:
+    async with an_open_house(tmp_path) as (house, _, client, address):
+        await house.store.add_key(_row("k-admin", b"pdk_boss", role="admin"))
+        token = await a_token(client, Authorization="Bearer pdk_boss")
+        await house.store.revoke_key("k-admin", time.time(), _decided("k-admin"))
+        async with connect(f"{address}?token={token}") as socket:
+            with pytest.raises(ConnectionClosed) as closed:
+                await socket.recv()
+        assert closed.value.rcvd is not None
+        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4401, "the key that opened this was revoked")
+
+
 # --- transfers --------------------------------------------------------------------------------------------------------
 
 

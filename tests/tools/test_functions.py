@@ -255,6 +255,29 @@ async def test_the_built_in_tools_do_what_they_say() -> None:
     assert all(info.read_only for info in tools.list("w"))
 
 
+@pytest.mark.parametrize(
+    ("expression", "says"),
+    [
+        ("(10 ** 300) ** 300", "at most some 4000 digits"),
+        ("((9 ** 1000) ** 999) % ((7 ** 999) ** 500)", "at most some 4000 digits"),
+        ("*".join(["9 ** 900"] * 30), "at most some 4000 digits"),
+        ("(-8) ** 0.5", "a root of a negative number"),
+        ("0.1 ** -1000", "the result is too large"),
+        ("1 // 0", "nothing can be divided by zero"),
+    ],
+)
+async def test_what_cannot_be_calculated_is_refused_with_a_sentence_of_ours(expression: str, says: str) -> None:
+    tools = FunctionTools(tools_in(builtin, "paddock"), clock=time.time)
+    assert says in await error_of(tools, "calculate", expression=expression)
+
+
+@pytest.mark.parametrize("zone", ["Europe", "x" * 10_000, "localtime", "Factory", "", "UTC\0", "../UTC"])
+async def test_what_is_no_time_zone_tells_nothing_of_this_machine(zone: str) -> None:
+    tools = FunctionTools(tools_in(builtin, "paddock"), clock=time.time)
+    told = await error_of(tools, "current_time", zone=zone)
+    assert told == f"current_time failed: there is no time zone {zone[:100]!r}; use an IANA name such as Europe/Berlin"
+
+
 async def test_of_two_tools_with_one_name_the_earlier_source_wins_and_a_broken_source_is_an_answer() -> None:
     def first() -> str:
         """One."""

@@ -47,6 +47,10 @@ class ConversationRecords(Rows, Protocol):
         """
         ...
 
+    async def item(self, session_id: str, item_id: str, *, start: int, end: int) -> TranscriptRow | None:
+        """One item with start <= seq <= end, also one that an edit or a new try left behind."""
+        ...
+
     async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
         """The newest items of a conversation that answer the query, newest first: everything committed is seen."""
         ...

@@ -24,6 +24,8 @@ class ApiKeyRow(Value, frozen=True):
     role: PersonRole
     created_at: float
     revoked_at: float | None = None
+    by_operator: bool = False
+    """Whether whoever runs the host made it: no other key runs the host by the name of its user."""
 
 
 class ApiKeys(Protocol):

@@ -11,6 +11,13 @@ __all__ = ["calculate", "current_time"]
 
 MAX_EXPRESSION = 500
 MAX_POWER = 1000
+MAX_DIGITS = 4000
+MAX_BITS = MAX_DIGITS * 332 // 100
+TOO_LONG = f"a number here may have at most some {MAX_DIGITS} digits, also on the way to the result"
+MAX_ZONE = 100
+"""Characters of a wrong name that are repeated."""
+NO_ZONES = frozenset({"", "localtime", "Factory"})
+"""Files in the database that are no time zones; the first of them would tell where this machine is."""
 
 Binary = Callable[[Any, Any], Any]
 _BINARY: Mapping[type[ast.AST], Binary] = {
@@ -30,9 +37,12 @@ def current_time(zone: str = "UTC") -> dict[str, str]:
         zone: IANA name of the time zone, for example Europe/Berlin or Asia/Shanghai.
     """
     try:
+        if zone in NO_ZONES:
+            raise ValueError
         now = datetime.now(ZoneInfo(zone))
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise ValueError(f"there is no time zone {zone!r}; use an IANA name such as Europe/Berlin") from error
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # the last: a directory, a name that no file can have
+        text = f"there is no time zone {zone[:MAX_ZONE]!r}; use an IANA name such as Europe/Berlin"
+        raise ValueError(text) from error
     return {"time": now.isoformat(timespec="seconds"), "weekday": now.strftime("%A"), "zone": zone}
 
 
@@ -48,27 +58,43 @@ def calculate(expression: str) -> int | float:
         tree = ast.parse(expression.strip(), mode="eval")
     except SyntaxError as error:
         raise ValueError(f"{expression!r} is not an arithmetic expression") from error
-    return _value(tree.body)
+    try:
+        return _value(tree.body)
+    except ZeroDivisionError as error:
+        raise ValueError("nothing can be divided by zero") from error
+    except OverflowError as error:
+        raise ValueError("the result is too large") from error
 
 
 def _value(node: ast.expr) -> int | float:
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            return number
+            return _small(number)
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             return -_value(inner)
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return _power(_value(left), _value(right))
+            return _small(_power(_value(left), _value(right)))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return _BINARY[type(op)](_value(left), _value(right))
+            return _small(_BINARY[type(op)](_value(left), _value(right)))
         case _:
             raise ValueError("only numbers, + - * / // % ** and brackets can be calculated")
 
 
-def _power(base: float, exponent: float) -> int | float:
-    if abs(exponent) > MAX_POWER or abs(base) > 10**MAX_POWER:
+def _power(base: float, exponent: float) -> Any:
+    """The power, if it can be no number of very many digits: a step with those keeps all others waiting."""
+    if abs(exponent) > MAX_POWER:
         raise ValueError(f"a power may have at most the exponent {MAX_POWER}")
+    if isinstance(base, int) and isinstance(exponent, int) and base.bit_length() * abs(exponent) > MAX_BITS:
+        raise ValueError(TOO_LONG)
+    if base < 0 and exponent % 1:
+        raise ValueError("a root of a negative number is not calculated here")
     return base**exponent
+
+
+def _small(number: Any) -> int | float:
+    if isinstance(number, int) and number.bit_length() > MAX_BITS:
+        raise ValueError(TOO_LONG)
+    return number
 
 
 current_time.read_only = True  # pyright: ignore[reportFunctionMemberAccess] - read by signature_of

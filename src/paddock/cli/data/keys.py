@@ -122,7 +122,7 @@ def _create_directly(
     settings: Settings, workspace: str, user: str, role: str, *, if_none: bool
 ) -> tuple[str | None, bool]:
     """Return the key, None if it was not to be made, and whether it is the first."""
-    key, row = new_key(workspace, user, "admin" if role == "admin" else "user")
+    key, row = new_key(workspace, user, "admin" if role == "admin" else "user", by_operator=True)
     with DataDirectory.lock(settings.data):
         first = asyncio.run(_added_first(store_at(settings.store, settings.data), row, if_none=if_none))
     return key if first or not if_none else None, first

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic_core import ErrorDetails
 
 from paddock.host.agents.agents import MESSAGES_ONLY, AgentBinding, Origin
+from paddock.host.zones import is_time_zone
 from paddock.ports.runners import IsolationLevel
 from paddock.rules.access.permissions import USUAL_SCOPES, BindingPolicy
 from paddock.rules.agents.resources import AgentExtras, Choice, OfferedFile
@@ -245,9 +246,7 @@ class AgentShape(_Shape):
     @field_validator("time_zone")
     @classmethod
     def _check_time_zone(cls, value: str | None) -> str | None:
-        from zoneinfo import available_timezones
-
-        if value is not None and value not in available_timezones():
+        if value is not None and not is_time_zone(value):
             raise ValueError(f"{value!r} is no time zone; write it like Asia/Shanghai")
         return value
 

@@ -22,7 +22,7 @@ from paddock.host.session.arrivals import Accepted
 from paddock.host.zones import find_zone
 from paddock.ports import AutomationRecords
 from paddock.rules.errors import ErrorCode, HostError, invalid
-from paddock.rules.rows.automation import AutomationGone, AutomationRow, TickRow
+from paddock.rules.rows.automation import AutomationGone, AutomationRow, JobsCap, TickRow
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.schedule.schedule import Job, Missed, ScheduleError, check, from_body, next_tick, to_body
 from paddock.rules.schedule.time_zones import LAST_RESORT
@@ -164,10 +164,10 @@ class Automations:
             if len(await self.list(who)) >= MAX_JOBS:
                 raise HostError(ErrorCode.CONFLICT, f"a user has at most {MAX_JOBS} automations; delete one first")
             made = await self._read(who, given)
+            await self._write(who, "automations.create", made, JobsCap(who.workspace_id, who.user_id, MAX_JOBS))
         except HostError as error:
             await self._note(who, "automations.create", "", error)
             raise
-        await self._write(who, "automations.create", made)
         return made
 
     async def change(self, who: Principal, job_id: str, given: Mapping[str, Any]) -> Automation:
@@ -269,8 +269,8 @@ class Automations:
             text = f"config.enabledTools: agent {agent_id!r} has no tool {unknown[:64]!r}; it has: {named or 'none'}"
             raise HostError(ErrorCode.INVALID_ARGUMENT, text)
 
-    async def _write(self, who: Principal, action: str, made: Automation) -> None:
-        await self.records.write([made.row, self._audit(who, action, made.row.job_id)])
+    async def _write(self, who: Principal, action: str, made: Automation, *conditions: JobsCap) -> None:
+        await self.records.write([made.row, *conditions, self._audit(who, action, made.row.job_id)])
         self.scheduler.wake()
 
     async def _note(self, who: Principal, action: str, job_id: str, error: HostError) -> None:

@@ -45,6 +45,7 @@ CALL_STATUSES: Mapping[tuple[bool, bool], str] = {
 }
 """Status on record, by (is_error, unknown)."""
 NOT_CALLED = b'{"error":"the run did not go on here any more when this was on record, so nothing was called"}'
+UNREADABLE = "it holds what cannot be read as JSON here, such as a number of too many digits"
 NO_FILES: ContentPart = {"type": "text", "text": "(a file came along; this host keeps none)"}
 
 
@@ -163,7 +164,7 @@ class ToolCalls:
         """Return a result for the runner. A large one is cut; files are named in any case."""
         name = f"{intent.tool_name}-{intent.call_id[:8]}"
         parts = await self._placed(grant, answer.parts, name)
-        result = parts or msgspec.json.decode(answer.content)
+        result = parts or _read(answer.content)
         if self.artifacts is None:
             return result, None
         shown, kept = await self.artifacts.keep_large(grant, result, name=name)
@@ -176,6 +177,14 @@ class ToolCalls:
         if self.files is not None:
             return await self.files.placed(grant, parts, name=name)
         return [NO_FILES if isinstance(part, ToolFile) else part for part in parts]
+
+
+def _read(content: bytes) -> Any:
+    """Read what a tool gave back. It is JSON, but maybe of a kind that nobody reads."""
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, UNREADABLE) from error
 
 
 def _size(answer: ToolAnswer) -> int:

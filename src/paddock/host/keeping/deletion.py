@@ -25,7 +25,13 @@ from paddock.rules.access.permissions import Grant, RunScope, state_key
 from paddock.rules.cluster import KnownHost
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.log.chain import StoredFact
-from paddock.rules.log.forgetting import artifacts_announced, artifacts_named, rows_of, without_copies
+from paddock.rules.log.forgetting import (
+    artifacts_announced,
+    artifacts_named,
+    replaced_by,
+    rows_of,
+    without_copies,
+)
 from paddock.rules.log.payloads import as_object
 from paddock.rules.rows.forgetting import CallsErased, FactErased, ItemErased, RequestsErased, SessionGone
 from paddock.rules.rows.rows import (
@@ -177,17 +183,15 @@ class Deletion:
     # --- a message ---------------------------------------------------------------------------------------------------
 
     async def erase(self, principal: Principal, session_id: str, item_id: str, *, artifacts: bool = False) -> Erased:
-        """Erase one transcript item wherever it is stored. The digests of the log still verify."""
+        """Erase one transcript item wherever it is stored, left behind by an edit or not, and the same message where it
+        was asked before. The digests of the log still verify."""
         session = await self._session(principal, session_id)
         run = await self._run_of(session_id, item_id)
-        item = await self._item(run, item_id)
-        stored = await self.store.fact(session_id, item.seq)
-        if stored is None:
-            raise _no_such_item()
-        copies = [row async for row in self._copies(item)]
+        item, stored = await self._item(run, item_id)
+        said = [one async for one in self._with_earlier(run, item, stored)]
+        copies = [row async for row in self._copies(said[-1][1])]
         files = await self._files(session_id, stored) if artifacts else []
-        rows: list[Apart] = [*rows_of(session, run, stored), *copies, *_calls(item, stored)]
-        rows.append(RequestsErased(session_id, run.run_id, run.created_at))
+        rows: list[Apart] = [*copies, *(row for one in said for row in _words_of(session, *one))]
         rows += [ArtifactGone(row.artifact_id) for row in files]
         rows += [row async for row in self._announcements(session, files, apart_from=stored.seq)]
         rows += await self._title_of(item)
@@ -206,17 +210,29 @@ class Deletion:
             raise HostError(ErrorCode.CONFLICT, text, retryable=True)
         return run
 
-    async def _item(self, run: RunRow, item_id: str) -> TranscriptRow:
-        after = run.first_seq - 1
-        while True:
-            page = await self.store.transcript(
-                run.session_id, after=after, before=run.last_seq + 1, limit=PART, newest_first=False
-            )
-            if found := next((item for item in page if item.item_id == item_id), None):
-                return found
-            if len(page) < PART:
-                raise _no_such_item()
-            after = page[-1].seq
+    async def _item(self, run: RunRow, item_id: str) -> tuple[TranscriptRow, StoredFact]:
+        item = await self.store.item(run.session_id, item_id, start=run.first_seq, end=run.last_seq)
+        stored = await self.store.fact(run.session_id, item.seq) if item is not None else None
+        if item is None or stored is None:
+            raise _no_such_item()
+        return item, stored
+
+    async def _with_earlier(
+        self, run: RunRow, item: TranscriptRow, stored: StoredFact
+    ) -> AsyncIterator[tuple[RunRow, TranscriptRow, StoredFact]]:
+        """The item, and for a message that was asked again in the same words those whose place it took."""
+        yield run, item, stored
+        words = item.content
+        while (seq := replaced_by(stored)) is not None and seq < stored.seq:
+            before = await self.store.fact(item.session_id, seq)
+            earlier = await self.store.run(before.turn_id) if before is not None and before.turn_id else None
+            if before is None or earlier is None:
+                return
+            found = await self.store.item(item.session_id, f"{earlier.run_id}.0", start=seq, end=seq)
+            if found is None or found.content != words:
+                return
+            yield earlier, found, before
+            stored = before
 
     async def _copies(self, item: TranscriptRow) -> AsyncIterator[FactErased]:
         """Erase copies of the item that clients sent with later inputs."""
@@ -302,6 +318,15 @@ class Deletion:
         return principal.audit(
             action, resource, at=self.clock(), scope=session_id, run_id=run_id, session_id=session_id
         )
+
+
+def _words_of(session: SessionRow, run: RunRow, item: TranscriptRow, stored: StoredFact) -> list[Apart]:
+    """The rows that erase one item and the request it came with."""
+    return [
+        *rows_of(session, run, stored),
+        *_calls(item, stored),
+        RequestsErased(session.session_id, run.run_id, run.created_at),
+    ]
 
 
 def _may(principal: Principal, session: SessionRow) -> bool:

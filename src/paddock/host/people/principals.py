@@ -90,9 +90,13 @@ class Operators:
         people = (name.rpartition("@") for name in names if not name.startswith(KEY))
         return cls(keys, frozenset((workspace, user) for user, _, workspace in people))
 
-    def recognise(self, principal: Principal, key_id: str | None = None) -> Principal:
-        """Make the principal an operator, and an administrator of their workspace, if they are named."""
-        if key_id not in self.keys and not self.names(principal.workspace_id, principal.user_id):
+    def recognise(self, principal: Principal, key: ApiKeyRow | None = None) -> Principal:
+        """Make the principal an operator, and an administrator of their workspace, if they are named.
+
+        A key for a person who is named counts if whoever runs the host made it: an administrator of their workspace
+        may have made one before they were named. Without a key an issuer says who they are."""
+        person = self.names(principal.workspace_id, principal.user_id) and (key is None or key.by_operator)
+        if not person and (key is None or key.key_id not in self.keys):
             return principal
         return replace(principal, role="admin", operator=True)
 
@@ -112,7 +116,7 @@ PREFIX = "pdk_"
 """Lets secret scanners recognise a key."""
 
 
-def new_key(workspace_id: str, user_id: str, role: PersonRole) -> tuple[str, ApiKeyRow]:
+def new_key(workspace_id: str, user_id: str, role: PersonRole, *, by_operator: bool = False) -> tuple[str, ApiKeyRow]:
     """Make a random key of 256 bits, and the row that recognises it later; only its hash is stored."""
     key = PREFIX + secrets.token_urlsafe(32)
     return key, ApiKeyRow(
@@ -122,4 +126,5 @@ def new_key(workspace_id: str, user_id: str, role: PersonRole) -> tuple[str, Api
         user_id=user_id,
         role=role,
         created_at=time.time(),
+        by_operator=by_operator,
     )

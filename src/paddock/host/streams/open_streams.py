@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, MutableMapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 import anyio
@@ -134,6 +134,12 @@ class OpenStreams:
     async def counts(self, credential: Credential) -> bool:
         """Tell if a credential would be accepted now."""
         return await self._judged([credential]) == {}
+
+    async def look_at(self, stream: OpenStream) -> None:
+        """End one at once if its credential is not valid any more: it may have ended since it was handed on."""
+        with suppress(StorageUnavailableError):  # nobody is cut while the store is away
+            if why := (await self._judged([stream.credential])).get(stream.credential):
+                stream.end(why)
 
     # --- ending ------------------------------------------------------------------------------------------------------
 

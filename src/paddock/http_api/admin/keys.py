@@ -108,7 +108,7 @@ class KeysDoor(Operations):
         self.note(decided(who, "api_keys.create", f"{workspace}/{body.user}", allowed=refusal is None))
         if refusal is not None:
             raise HostError(ErrorCode.UNAUTHORIZED, refusal)
-        key, row = new_key(workspace, body.user, body.role)
+        key, row = new_key(workspace, body.user, body.role, by_operator=who.operator)
         await self.keys.add_key(row)
         self.auth.key_added()
         return Key(row.key_id, key, row.workspace_id, row.user_id, row.role)

@@ -145,8 +145,7 @@ class AttachDoor:
         try:
             peer = await self._gateway.attach(token, transport)
         except HostError as error:
-            await socket.accept()
-            await socket.close(NO_TOKEN, close_reason(error.message))
+            await _refuse(socket, error.message)
             return
         place = self._streams.hold(peer.let_in_by)
 
@@ -156,7 +155,8 @@ class AttachDoor:
 
         place.when_over(show_out)
         try:
-            await self._carry(socket, transport, peer)
+            await self._streams.look_at(place)
+            await (_refuse(socket, place.over) if place.over else self._carry(socket, transport, peer))
         finally:
             place.leave()
             peer.end()
@@ -172,6 +172,11 @@ class AttachDoor:
             pump.cancel()
             with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
                 await pump
+
+
+async def _refuse(socket: WebSocket, why: str) -> None:
+    await socket.accept()
+    await socket.close(NO_TOKEN, close_reason(why))
 
 
 async def _receive_line(socket: WebSocket) -> bytes:

@@ -28,6 +28,8 @@ PAGES_MAY_USE = ("GET", "POST", "PUT", "PATCH", "DELETE")
 PAGES_MAY_SEND = ("authorization", "content-type", "last-event-id", "accept")
 PAGES_MAY_READ = ("retry-after", "location", "content-disposition")
 STARTING_RUNS = (RUNS, AG_UI, ONE_AGENT)
+MAX_PAGE = 200
+"""Characters of an origin that are repeated, in the answer and in the log."""
 LOGGED_PAGES = 20
 """The log names so many pages that were refused."""
 
@@ -76,11 +78,11 @@ class Pages(CORSMiddleware):
         page = request_headers["origin"]
         if self.is_allowed_origin(page):
             return super().preflight_response(request_headers)
-        cure = "name that origin in the setting `cors_origins`"
-        if page not in self._refused and len(self._refused) < LOGGED_PAGES:
-            self._refused.add(page)
-            log.warning("a page of another origin was refused", action="http.page_refused", origin=page, cure=cure)
-        return problem(403, ErrorCode.UNAUTHORIZED, f"web pages of {page} may not call this host: {cure}")
+        cure, shown = "name that origin in the setting `cors_origins`", page[:MAX_PAGE]
+        if shown not in self._refused and len(self._refused) < LOGGED_PAGES:
+            self._refused.add(shown)
+            log.warning("a page of another origin was refused", action="http.page_refused", origin=shown, cure=cure)
+        return problem(403, ErrorCode.UNAUTHORIZED, f"web pages of {shown} may not call this host: {cure}")
 
     async def simple_response(self, scope: Scope, receive: Receive, send: Send, request_headers: Headers) -> None:
         if self.is_allowed_origin(request_headers.get("origin", "")):

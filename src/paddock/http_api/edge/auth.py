@@ -154,7 +154,7 @@ class Auth:
             raise HostError(ErrorCode.UNAUTHENTICATED, f"this key is not known here: {HOW}")
         credential = Credential("key", row.key_id)
         principal = Principal(row.workspace_id, row.user_id, row.role, credential=credential)
-        principal = self.operators.recognise(principal, row.key_id)
+        principal = self.operators.recognise(principal, row)
         return self._remember(key_hash, principal, REMEMBER_SECONDS)
 
     def _remember(self, key_hash: bytes, principal: Principal, seconds: float) -> Principal:

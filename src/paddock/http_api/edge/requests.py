@@ -41,12 +41,6 @@ async def read_body(request: Request, limit: int, complaint: str = "") -> bytes:
                 return bytes(body)
 
 
-def declared_size(request: Request) -> int | None:
-    """Declared length of the body; None when it is missing or makes no sense."""
-    declared = request.headers.get("content-length", "")
-    return int(declared) if declared.isdecimal() and len(declared) < 16 else None
-
-
 def has_body(request: Request) -> bool:
     headers = request.headers
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers

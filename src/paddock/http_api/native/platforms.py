@@ -1,6 +1,5 @@
 """Platforms: what happened there comes in as signed events, what is said to them goes out as deliveries."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -15,8 +14,9 @@ from paddock.host.platforms.ingress import Ingress
 from paddock.host.platforms.platforms import Platform, Platforms, unknown_platform
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import JSON, Content, Operations, Pydantic, operation
-from paddock.http_api.edge.requests import declared_size, local, read_body
+from paddock.http_api.edge.requests import local, read_body
 from paddock.http_api.edge.shapes import Answer, Count, Moment, Query, about, seen
+from paddock.ports.places import Places
 from paddock.rules.access.signatures import WEBHOOK_WINDOW_SECONDS, is_fresh_webhook, is_signed_webhook
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.deliveries import DeliveryRow
@@ -29,8 +29,10 @@ MAX_VALUES = MAX_BODY_BYTES // 2
 """More values cannot be in an event that has its size."""
 TOO_LARGE = f"an event has at most {MAX_BODY_BYTES} bytes besides its files"
 BODY_BYTES = 8 * 1024 * 1024
-LARGE_AT_ONCE = 4
-"""Who sends is known only when all of it was read: few may make the host hold that much at the same time."""
+LARGE_AT_ONCE, LARGE_EACH = 4, 3
+WAITING, WAITING_IN_ALL = 2, 8
+"""Large events that are kept at once and that wait for it, of one workspace and in all; those that wait are in memory.
+Only events whose signature holds count: while one is on its way it is bounded like any unfinished request."""
 SIGNATURE = "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
 EXAMPLE = {
     "event_id": "evt-1",
@@ -71,7 +73,12 @@ class EventsDoor(Operations):
     note: Callable[[AuditRow], None]
     clock: Callable[[], float]
     body_bytes: int = BODY_BYTES
-    _large: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_AT_ONCE), init=False)
+    _large: Places = field(
+        default_factory=lambda: Places(
+            LARGE_AT_ONCE, each=LARGE_EACH, alone=LARGE_AT_ONCE, waiting=WAITING, waiting_in_all=WAITING_IN_ALL
+        ),
+        init=False,
+    )
 
     @operation(
         "POST",
@@ -88,10 +95,16 @@ class EventsDoor(Operations):
 
         Signed by the Standard Webhooks convention with the platform's secret; keys do not count here."""
         platform = self._named(request, query)
-        body = await self._body(request)
+        body = await read_body(request, self.body_bytes, f"an event has at most {self.body_bytes} bytes")
         self._check_signature(platform, request, body)
-        if len(body) > MAX_BODY_BYTES and await anyio.to_thread.run_sync(holds_more_values, body, MAX_VALUES):
-            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, TOO_LARGE)
+        if len(body) <= MAX_BODY_BYTES:
+            return await self._accepted(platform, request, body)
+        async with self._large.taken(platform.principal.workspace_id):
+            if await anyio.to_thread.run_sync(holds_more_values, body, MAX_VALUES):
+                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, TOO_LARGE)
+            return await self._accepted(platform, request, body)
+
+    async def _accepted(self, platform: Platform, request: Request, body: bytes) -> EventAccepted:
         try:
             given = decode_object(body, "the event")
         except InvalidInputError as error:
@@ -100,16 +113,6 @@ class EventsDoor(Operations):
             raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, TOO_LARGE)
         accepted = await self.ingress.accept(platform, given, lambda url: local(request, url))
         return EventAccepted(accepted.run_id, accepted.session_id, accepted.client_run_id)
-
-    async def _body(self, request: Request) -> bytes:
-        """Read the whole body, because all of it is signed."""
-        size = declared_size(request)
-        if size is not None and size <= MAX_BODY_BYTES:
-            return await read_body(request, MAX_BODY_BYTES, TOO_LARGE)
-        if self._large.locked():
-            raise HostError(ErrorCode.RATE_LIMITED, "too many large events at once; send it again", retryable=True)
-        async with self._large:
-            return await read_body(request, self.body_bytes, f"an event has at most {self.body_bytes} bytes")
 
     def _named(self, request: Request, query: EventQuery) -> Platform:
         """Find the platform before the body is read. Refuses unknown platforms and requests without a signature."""

@@ -98,7 +98,7 @@ def first_id_after(time: float) -> str:
     return f"{stamp[:8]}-{stamp[8:]}"
 
 
-ABOUT_RUN = ("client_run_id", "workspace_id", "user_id", "source", "door", "agent_id", "came_along")
+ABOUT_RUN = ("client_run_id", "workspace_id", "user_id", "source", "door", "agent_id", "came_along", "replaces")
 TELLING = frozenset({"streamed_text", "text_hash"})
 """Metadata from which the words could be had."""
 SURE = 8
@@ -144,6 +144,12 @@ def _output(payload: Mapping[str, Any]) -> Mapping[str, Any]:
         case _:
             left = {name: data[name] for name in ("artifact_id", "artifact_type") if name in data}
     return {"type": kind, "data": {**left, "erased": True}}
+
+
+def replaced_by(stored: StoredFact) -> int | None:
+    """Return the number of the earlier input whose place this one took, if it did."""
+    seq = as_object(as_object(stored.read_payload()).get("run")).get("replaces")
+    return seq if isinstance(seq, int) else None
 
 
 def item_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> TranscriptRow | None:

@@ -18,6 +18,14 @@ class AutomationRow(Value, frozen=True):
     updated_at: float
 
 
+class JobsCap(Value, frozen=True):
+    """A condition: with what is written beside it, one user has at most so many jobs."""
+
+    workspace_id: str
+    user_id: str
+    most: int
+
+
 class AutomationGone(Value, frozen=True):
     """Forget a job and what became of its ticks. Its conversation stays."""
 
@@ -79,7 +87,7 @@ class JobMoves(Value, frozen=True):
     new_thread_id: str
 
 
-AboutJobs = AutomationRow | AutomationGone | TickRow | JobClaim | JobFreed | JobGoesOn | JobMoves
+AboutJobs = AutomationRow | AutomationGone | TickRow | JobClaim | JobFreed | JobGoesOn | JobMoves | JobsCap
 
 
 class CalendarEventRow(Value, frozen=True):

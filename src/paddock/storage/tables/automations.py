@@ -4,11 +4,14 @@ keeps two writers of one calendar from overlooking each other.
 
 from collections.abc import Mapping, Sequence
 
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import automation as rows
+from paddock.storage.tables.kept import one_at_a_time
 from paddock.storage.tables.statements import (
     Change,
     HasEngine,
     Query,
+    Work,
     Write,
     columns_of,
     in_turn,
@@ -24,7 +27,18 @@ _GO_ON = Change("""
 update automations set next_at = :next_at, claim_token = '', claimed_until = 0
  where job_id = :job_id and next_at = :tick""")
 
+_COUNT = Query(value, "select count(*) from automations where workspace_id = :workspace_id and user_id = :user_id")
+
+
+def _check_jobs(cap: rows.JobsCap) -> Work[None]:
+    yield one_at_a_time(f"jobs:{cap.workspace_id}\0{cap.user_id}")
+    [(count,)] = yield _COUNT(workspace_id=cap.workspace_id, user_id=cap.user_id)
+    if count > cap.most:
+        raise HostError(ErrorCode.CONFLICT, f"a user has at most {cap.most} automations; delete one first")
+
+
 WRITES: Mapping[type, Write] = {
+    rows.JobsCap: _check_jobs,
     rows.AutomationRow: in_turn(
         put(
             "automations",

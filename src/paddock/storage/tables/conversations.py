@@ -66,6 +66,9 @@ _READ = ", ".join(f"{name}::varchar" if name in _OURS else name for name in ITEM
 _ITEMS = f"""
 select {_READ} from transcript t
  where session_no = {NUMBER} and seq < :before and seq > :after {{view}} {PRESENT} order by {{order}} limit :limit"""
+_ITEM = f"""
+select {_READ} from transcript
+ where session_no = {NUMBER} and seq >= :start and seq <= :end and item_id = :item_id limit 1"""
 # The bytes of an item are known without reading a long one: so those that fit are chosen before any is read.
 _WITHIN = f"""
 select {_READ} from transcript where session_no = {NUMBER} and seq in (
@@ -136,6 +139,10 @@ select {columns} from runs
             "room": room,
         }
         return await self.engine.all(Query(partial(TranscriptRow, session_id), sql), **asked)
+
+    async def item(self, session_id: str, item_id: str, *, start: int, end: int) -> TranscriptRow | None:
+        query = Query(partial(TranscriptRow, session_id), _ITEM)
+        return await self.engine.one(query, session_id=session_id, item_id=item_id, start=start, end=end)
 
     transcript_count = one(value, "select item_count from sessions where session_id = :session_id", otherwise=0)
 

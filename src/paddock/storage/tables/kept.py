@@ -50,11 +50,15 @@ _ONE_AT_A_TIME = "/*postgres select pg_advisory_xact_lock(:lock)*/"
 
 def _check(held: Query[int], cap: rows.ArtifactsCap | rows.UploadsCap | rows.StorageCap) -> Work[None]:
     """One at a time per workspace, user or area, over all hosts, so that two halves cannot both fit."""
-    name = ":".join((type(cap).__name__, *(getattr(cap, name) for name in held.names)))
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    yield ask(_ONE_AT_A_TIME, lock=int.from_bytes(digest, signed=True))
+    yield one_at_a_time(":".join((type(cap).__name__, *(getattr(cap, name) for name in held.names))))
     [(total,)] = yield Ask(held.sql, cap)
     check_cap(total, cap)
+
+
+def one_at_a_time(name: str) -> Ask:
+    """Wait for the end of every other transaction, at any host, that asked for the same name."""
+    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return ask(_ONE_AT_A_TIME, lock=int.from_bytes(digest, signed=True))
 
 
 _SET_STATE = """

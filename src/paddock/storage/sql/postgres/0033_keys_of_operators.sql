@@ -1,0 +1,7 @@
+-- Hosts that know step 26 may stay. Keys that they make run no host by the name of their user.
+-- Whether whoever runs the host made a key: only such a key runs it by the name of its user. Of older keys it is known
+-- of those that were made over the API, because they are in the audit, and not by whom: those have to be named themselves.
+alter table api_keys add column by_operator boolean not null default false;
+update api_keys set by_operator = not exists (
+    select 1 from audit where action = 'api_keys.create' and result = 'allowed'
+       and resource = api_keys.workspace_id || '/' || api_keys.user_id);
