@@ -161,6 +161,24 @@ async def test_the_local_agent_takes_the_yes_of_whoever_it_asked_or_of_the_owner
     assert answers(again) == ([NOT_APPROVED] if who != "ben" and "?" in word else [])
 
 
+NOBODY = {"actor_type": "user", "actor_id": "chat", "metadata": {"named": False}}
+OWNER = {"actor_type": "user", "actor_id": "chat"}
+
+
+@pytest.mark.parametrize(("asked", "source"), [(NOBODY, "platform"), (OWNER, "webui")])
+@pytest.mark.parametrize("who", [NOBODY, OWNER])
+async def test_on_a_platform_a_runner_takes_no_yes_for_the_owners_or_for_one_of_nobody_it_knows(
+    asked: dict[str, Any], source: str, who: dict[str, Any]
+) -> None:
+    settings: dict[str, Any] = {"resources": resources(ADD), "config": {"approve": ["add"]}}
+    async with pretend_host(LocalAgent(), calls=calls_of([])) as host:
+        at = {"trigger": {"type": "message.received", "source": source}, "actor": asked}
+        await host.run('call add {"a": 2, "b": 3}', **settings, **at)
+        told = await host.run("yes", **settings, **in_a_group("x") | {"actor": who})
+        made = [call for call in host.calls if call.method == "tools.call"]
+    assert (answers(told), made) == ([NOT_APPROVED], [])
+
+
 @pytest.mark.parametrize(
     ("who", "source", "done"), [("ben", "platform", False), ("ann", "platform", True), ("c", "api", True)]
 )
