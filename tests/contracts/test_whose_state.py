@@ -1,6 +1,5 @@
 """What agents kept under bare ids is given to whom it certainly belongs, when the store is brought up to date."""
 
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -12,11 +11,10 @@ from paddock.rules.access.permissions import scope_key
 from paddock.rules.rows.rows import StateRow
 from paddock.storage.tables.statements import HasEngine
 from paddock.storage.tables.whose_state import give_to_owners
-from safety.test_whose_memory import a_house, by_api, by_schedule, ended, found, handed_over, on
+from safety.test_whose_memory import Speaks, a_house, by_api, by_schedule, ended, found, handed_over, on
 
 pytestmark = pytest.mark.anyio
 
-Speaks = Callable[[SmallHouse], Any]
 GROUP = {"subject_type": "group", "subject_id": "7"}
 EVA = Principal("default", "eva")
 

@@ -38,7 +38,8 @@ async def asked(house: SmallHouse, *questions: Mapping[str, Any], event_id: str 
 
 async def asked_for_an_edit(house: SmallHouse, **event: Any) -> str:
     """The same where the run asks for an action of the platform, which the host puts before Ann."""
-    accepted = await come(house, an_event(**{"actor": ANN} | event))
+    given: dict[str, Any] = {"actor": ANN, **event}
+    accepted = await come(house, an_event(**given))
     run = await house.gateway.next()
     pending = await ask(house, run, "platform.request_action", **EDIT)
     run.say("run.completed")

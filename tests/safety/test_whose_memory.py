@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -89,7 +89,8 @@ async def ended(house: SmallHouse, run: AtRunner) -> None:
     await house.story(row)
 
 
-WHO: Mapping[str, Any] = {
+Speaks = Callable[[SmallHouse], Awaitable[AtRunner]]
+WHO: Mapping[str, Speaks] = {
     "ann of the workspace": lambda house: by_api(house, ANN),
     "bob of the workspace": lambda house: by_api(house, BOB),
     "the user to whom a platform's conversations belong": lambda house: by_api(house, CHAT_USER),

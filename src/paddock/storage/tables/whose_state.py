@@ -109,8 +109,13 @@ def _event_of(fact: StoredFact) -> tuple[RunEvent | None, str] | None:
 
 
 def _event(event_type: str, given: Mapping[str, Any]) -> RunEvent:
-    parts = {name: as_object(given.get(name)) or None for name in ("actor", "subject", "delivery")}
-    return RunEvent(event_type, **parts, subthread_id=_text(given.get("thread_id")))
+    return RunEvent(
+        event_type,
+        actor=as_object(given.get("actor")) or None,
+        subject=as_object(given.get("subject")) or None,
+        delivery=as_object(given.get("delivery")) or None,
+        subthread_id=_text(given.get("thread_id")),
+    )
 
 
 def _new_key(scope: str, at: RunScope, agent: _Agent) -> str:
