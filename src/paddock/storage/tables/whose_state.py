@@ -95,13 +95,17 @@ def _claim(session: Sequence[Any], claims: Mapping[str, set[str]]) -> Work[None]
 def _event_of(fact: StoredFact) -> tuple[RunEvent | None, str] | None:
     """What an input says of whose it is, and where it came from; None for every other fact. It is read leniently: some
     of it may be erased."""
-    payload = as_object(fact.read_payload()) if fact.kind in INPUTS else {}
+    payload: Mapping[str, Any] = as_object(fact.read_payload()) if fact.kind in INPUTS else {}
     if fact.kind == HANDED_OVER:
         actor = {"actor_type": "agent", "actor_id": payload.get("from_agent_id")}
         metadata = fact.read_metadata()
-        about = {"actor": actor, "delivery": metadata.get("delivery"), "thread_id": metadata.get(SUBTHREAD)}
+        about: Mapping[str, Any] = {
+            "actor": actor,
+            "delivery": metadata.get("delivery"),
+            "thread_id": metadata.get(SUBTHREAD),
+        }
         return _event(HANDOVER, about), "system"
-    run = as_object(payload.get("run"))
+    run: Mapping[str, Any] = as_object(payload.get("run"))
     if "source" not in run:
         return None
     event = as_object(run.get("event"))
