@@ -36,9 +36,10 @@ async def asked(house: SmallHouse, *questions: Mapping[str, Any], event_id: str 
     return accepted
 
 
-async def asked_for_an_edit(house: SmallHouse) -> str:
+async def asked_for_an_edit(house: SmallHouse, **event: Any) -> str:
     """The same where the run asks for an action of the platform, which the host puts before Ann."""
-    accepted = await come(house, an_event(actor=ANN))
+    given: dict[str, Any] = {"actor": ANN, **event}
+    accepted = await come(house, an_event(**given))
     run = await house.gateway.next()
     pending = await ask(house, run, "platform.request_action", **EDIT)
     run.say("run.completed")
@@ -46,7 +47,7 @@ async def asked_for_an_edit(house: SmallHouse) -> str:
     return str(pending["approval_id"])
 
 
-def chosen(event_id: str = "e2", who: Mapping[str, Any] = ANN, **choice: Any) -> dict[str, Any]:
+def chosen(event_id: str = "e2", who: Mapping[str, Any] | None = ANN, **choice: Any) -> dict[str, Any]:
     event = {"event_id": event_id, "event_type": "interaction.submitted", "conversation_id": "room", "actor": who}
     return {**event, "input": {"interaction": choice}}
 

@@ -15,7 +15,7 @@ NOW = 50.0
 
 
 def a_grant(**changes: Any) -> Grant:
-    at = {
+    at: dict[str, Any] = {
         "run_id": "r",
         "workspace_id": "w",
         "user_id": "u",

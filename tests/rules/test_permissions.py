@@ -1,6 +1,6 @@
 """What one run may do follows from three layers and nothing else."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -74,10 +74,11 @@ def test_what_the_host_does_not_offer_is_not_granted() -> None:
 
 def test_state_keys_differ_for_every_part_of_the_scope() -> None:
     part = allowance(a_manifest(storage=["plugin"]), BindingPolicy(), EVERYTHING)
-    base = {"run_id": "r", "workspace_id": "w", "user_id": "u", "agent_id": "a", "session_id": "c"}
+    base: dict[str, Any] = {"run_id": "r", "workspace_id": "w", "user_id": "u", "agent_id": "a", "session_id": "c"}
     keys = set()
     for changed in (None, "workspace_id", "agent_id", "session_id", "subthread_id"):
-        scope = RunScope(**(base | ({changed: "other"} if changed else {})))
+        other: dict[str, Any] = {changed: "other"} if changed else {}
+        scope = RunScope(**(base | other))
         keys.add(state_key("conversation", part.for_run(scope, deadline_at=0)))
     assert len(keys) == 5
     assert state_key("subject", part.for_run(RunScope(**base), deadline_at=0)) is None

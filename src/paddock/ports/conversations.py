@@ -100,6 +100,10 @@ class SessionRecords(Rows, Protocol):
         """(agent, runner) of every run a conversation ever had."""
         ...
 
+    async def subthreads_of_session(self, session_id: str) -> Sequence[str]:
+        """The platform's threads in which a conversation ever had a run."""
+        ...
+
 
 class DayRecords(Protocol):
     """Conversations by the days on which they were held: every read is of committed data, and of what the present

@@ -61,7 +61,10 @@ class Platform:
         event_id: str | None = None,
         files: Sequence[File] = (),
     ) -> Accepted:
-        """Somebody said something. The same again, under the same `event_id`, is taken once."""
+        """Somebody said something. The same again, under the same `event_id`, is taken once.
+
+        Without `actor_id` it is not known who: what the agent asks then cannot be answered in the chat.
+        """
         said = {"text": text, **({"attachments": [file.as_json() for file in files]} if files else {})}
         return self.event(_event("message.received", conversation_id, actor_id, event_id, said))
 

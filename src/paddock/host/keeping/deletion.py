@@ -171,7 +171,9 @@ class Deletion:
 
     async def _state_keys(self, session: SessionRow) -> tuple[str, ...]:
         known = await self.store.agents_of_session(session.session_id)
-        keys = [state_key("conversation", _grant(session, agent_id, runner_id)) for agent_id, runner_id in known]
+        threads = None, *(await self.store.subthreads_of_session(session.session_id))
+        grants = [_grant(session, *agent, thread) for agent in known for thread in threads]
+        keys = [state_key(scope, grant) for grant in grants for scope in ("conversation", "actor")]
         return tuple(key for key in keys if key is not None)
 
     async def purge(self) -> None:
@@ -336,8 +338,19 @@ def _may(principal: Principal, session: SessionRow) -> bool:
     return mine and (principal.role == "admin" or principal.user_id == session.user_id)
 
 
-def _grant(session: SessionRow, agent_id: str, runner_id: str) -> Grant:
-    scope = RunScope("", session.workspace_id, session.user_id, agent_id, session.session_id)
+def _grant(session: SessionRow, agent_id: str, runner_id: str, subthread_id: str | None) -> Grant:
+    """Return a grant of the runs of which nobody knows who caused them: what they keep for that actor, whoever it was,
+    goes with the conversation."""
+    scope = RunScope(
+        "",
+        session.workspace_id,
+        session.user_id,
+        agent_id,
+        session.session_id,
+        subthread_id,
+        surface="",
+        named=False,
+    )
     return Grant(runner_id, frozenset(), frozenset(), frozenset(), scope=scope, deadline_at=0.0)
 
 

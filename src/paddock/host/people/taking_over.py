@@ -124,7 +124,8 @@ class TakingOver:
         if epoch is None:
             return Done(False)
         moved = SessionMoved(session_id, session.workspace_id, session.user_id, user, epoch)
-        state = [_state_of_actor(session, user, agent_id, runner_id) for agent_id, runner_id in known]
+        actors = [("user", None), ("system", "scheduler"), *(("agent", agent_id) for agent_id, _ in known)]
+        state = [_state_of_actor(session, user, *agent, *actor) for agent in known for actor in actors]
         if not await written_first(self.store, [moved, SessionSettled(session_id), *state, request.audit]):
             return Done(False)  # somebody went on with it meanwhile
         self.sessions.services.words.count_again(session.workspace_id, session.user_id, user)
@@ -146,11 +147,15 @@ def _check(by: Principal) -> None:
         raise HostError(ErrorCode.UNAUTHORIZED, ONLY_OPERATORS)
 
 
-def _state_of_actor(session: SessionRow, user: str, agent_id: str, runner_id: str) -> StateMoved:
-    """Move an agent's state about the user it talks to."""
+def _state_of_actor(
+    session: SessionRow, user: str, agent_id: str, runner_id: str, actor_type: str, actor_id: str | None
+) -> StateMoved:
+    """Move an agent's state about the user it talks to, or about who acts for that user."""
 
     def key(of: str) -> str:
-        scope = RunScope("", session.workspace_id, of, agent_id, session.session_id)
+        scope = RunScope(
+            "", session.workspace_id, of, agent_id, session.session_id, actor_type=actor_type, actor_id=actor_id
+        )
         return (
             state_key("actor", Grant(runner_id, frozenset(), frozenset(), frozenset(), scope=scope, deadline_at=0.0))
             or ""

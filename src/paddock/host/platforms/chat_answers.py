@@ -1,6 +1,8 @@
 """Answers in the chat of a platform to the questions of a run. Only the person who was asked can answer.
 
-A choice arrives as an event of its own. On a platform that shows only text, a plain yes or no answers too.
+A choice arrives as an event of its own. On a platform that shows only text, a plain yes or no answers too. Where the
+platform did not say who started the run, nobody in the chat is known to be the one who was asked, so nobody there can
+answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +24,10 @@ MAX_STEPS = 256
 """How many facts are read to find who started a run."""
 NOTHING_OPEN = "no question is open in this conversation; answer by a message"
 NOT_ASKED = "somebody else was asked this; only they can answer it"
+NOBODY_ASKED = (
+    "it is not known who was asked this, so nobody can answer it in the chat; whoever the conversation belongs to can, "
+    "elsewhere. A platform says who speaks by the actor of its events"
+)
 
 
 class OpenQuestions(Value, frozen=True):
@@ -31,13 +37,11 @@ class OpenQuestions(Value, frozen=True):
     ours: frozenset[str]
     """Ids of the questions that the host asks."""
     agent_id: str
-    actor: Mapping[str, Any] | None
-    """Who was asked; None when the platform did not say, and then anybody it lets speak may answer."""
-    known: bool
-    """False when it could not be found out; then nobody may answer in the chat."""
+    asked: Mapping[str, Any] | None
+    """Who on the platform was asked; None when that is not known, and then nobody may answer in the chat."""
 
     def asks(self, actor: Mapping[str, Any] | None) -> bool:
-        return self.known and (self.actor is None or (actor is not None and _same(actor, self.actor)))
+        return self.asked is not None and actor is not None and _same(actor, self.asked)
 
 
 class ChatAnswers:
@@ -52,27 +56,35 @@ class ChatAnswers:
         if open_ones is None:
             raise HostError(ErrorCode.CONFLICT, NOTHING_OPEN)
         if not open_ones.asks(_actor(new)):
-            raise HostError(ErrorCode.UNAUTHORIZED, NOT_ASKED)
+            raise HostError(ErrorCode.UNAUTHORIZED, NOBODY_ASKED if open_ones.asked is None else NOT_ASKED)
         resume, outcomes = await self._answers.taken(new, entries(given, open_ones.questions))
         happened = continued(outcomes, resume)
         event = None if new.event is None else replace(new.event, data={**new.event.data, **happened.data})
         return replace(_resumed(new, resume), agent_id=open_ones.agent_id, supplied=outcomes, event=event)
 
-    async def message(self, new: NewRun) -> NewRun:
+    async def message(self, new: NewRun, bot_id: str | None = None) -> NewRun:
         """The run for a message. A plain yes or no of the person who was asked answers the open questions.
 
-        A message of anybody else declines the questions of runners, which must not take it for an answer.
+        `bot_id` is the agent that the platform names; what is said to another one than the one that asks is not about
+        the question.
         """
         open_ones = await self._open(new)
-        if open_ones is None:
+        if open_ones is None or bot_id not in {None, open_ones.agent_id}:
             return new
         if not open_ones.asks(_actor(new)):
-            return _resumed(new, declined([one for one in open_ones.questions if str(one["id"]) not in open_ones.ours]))
+            return _unanswered(new, open_ones)
         yes = as_consent(new.text)
         if yes is None or not all(map(is_yes_or_no, open_ones.questions)):
             return new
         resume, outcomes = await self._answers.taken(new, consents(open_ones.questions, yes))
         return replace(_resumed(new, resume), agent_id=open_ones.agent_id, supplied=outcomes)
+
+    async def event(self, new: NewRun) -> NewRun:
+        """The run for any other event, which is no answer, whatever words it brings."""
+        open_ones = await self._open(new)
+        if open_ones is None or new.agent_id != open_ones.agent_id or open_ones.asks(_actor(new)):
+            return new
+        return _unanswered(new, open_ones)
 
     # --- open questions ----------------------------------------------------------------------------------------------
 
@@ -86,9 +98,7 @@ class ChatAnswers:
         origin = await self._origin(session_id, run.first_seq)
         event = from_payload(as_object(as_object(origin.read_payload()).get("run"))) if origin is not None else None
         ours = frozenset(approvals_in(data_of(end)))
-        return OpenQuestions(
-            questions, ours, run.agent_id, event.actor if event is not None else None, event is not None
-        )
+        return OpenQuestions(questions, ours, run.agent_id, event.actor if event is not None else None)
 
     async def _origin(self, session_id: str, seq: int) -> StoredFact | None:
         """The input that led to a run: skips other facts at its beginning, and follows handovers back."""
@@ -104,6 +114,11 @@ class ChatAnswers:
                 return None
             seq = run.first_seq
         return None
+
+
+def _unanswered(new: NewRun, open_ones: OpenQuestions) -> NewRun:
+    """Decline the questions of runners, which must not take the words of somebody else for an answer."""
+    return _resumed(new, declined([one for one in open_ones.questions if str(one["id"]) not in open_ones.ours]))
 
 
 def _resumed(new: NewRun, resume: Sequence[Mapping[str, Any]]) -> NewRun:

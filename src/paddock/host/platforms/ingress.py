@@ -71,8 +71,11 @@ class Ingress:
                 raise HostError(ErrorCode.CONFLICT, NOTHING_OPEN)
             return await self.answers.submitted(new, event.input.choices)
         new = await self._with_files(new, event, local) if event.input.attachments else new
-        plain = exists and is_message(event.event_type) and event.bot_id is None
-        return await self.answers.message(new) if plain else new
+        if not exists:
+            return new
+        if is_message(event.event_type):
+            return await self.answers.message(new, event.bot_id)
+        return await self.answers.event(new)
 
     async def _with_files(self, new: NewRun, event: EventShape, local: Callable[[str], str]) -> NewRun:
         files: list[AttachmentRef] = []

@@ -25,9 +25,9 @@ from paddock.rules.access.host_only import NOTHING_OPENED, ApiAgents
 from paddock.rules.access.permissions import Allowance, Grant, RunScope, allowance, granted_files
 from paddock.rules.agents.resources import NOTHING_OFFERED, Offered, not_offered
 from paddock.rules.errors import RUN_CODES, ErrorCode, HostError, RunCode
-from paddock.rules.log.payloads import actor_of
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.run.context import ResolvedAgent, resolved_agent, with_tools
+from paddock.rules.run.scopes import run_scope
 from paddock.rules.session.messages import RunFailed, RunGranted
 from paddock.rules.values import Value
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -249,22 +249,15 @@ class Granting:
 
 def _scope_of(session: SessionLoop, run_id: str, agent_id: str) -> RunScope:
     given, _ = session.input_of(run_id)
-    owner, event = session.owner, given.event
-    if event is None:
-        return RunScope(run_id, owner.workspace_id, owner.user_id, agent_id, session.session_id)
-    actor, subject = actor_of(event, owner.user_id, given.source), event.subject or {}
-    return RunScope(
+    owner = session.owner
+    return run_scope(
         run_id,
         owner.workspace_id,
         owner.user_id,
         agent_id,
         session.session_id,
-        subthread_id=event.subthread_id,
-        actor_type=str(actor.get("actor_type") or "user"),
-        actor_id=actor.get("actor_id"),
-        subject_type=subject.get("subject_type"),
-        subject_id=subject.get("subject_id"),
-        platform=event.delivery.get("surface") if event.delivery is not None and given.source == "platform" else None,
+        event=given.event,
+        source=given.source,
     )
 
 

@@ -111,6 +111,10 @@ class RunScope(Value, frozen=True):
     """What the event is about, when that has an identity of its own; a message has none."""
     platform: str | None = None
     """The platform it came from and can be asked to act on; none for the host's own doors."""
+    surface: str | None = None
+    """The platform where the answers go, also when another agent handed over what was asked there."""
+    named: bool = True
+    """Whether it is known who caused the event: on a platform only where it says so."""
 
     @property
     def payer(self) -> Payer:
@@ -299,20 +303,40 @@ def state_key(scope: str, grant: Grant) -> str | None:
         case "conversation":
             identity = (("conversation_id", at.session_id), ("thread_id", at.subthread_id))
         case "actor":
-            identity = (("actor_type", at.actor_type), ("actor_id", at.actor_id or at.user_id))
+            identity = _identity_of_actor(at)
         case "subject" if at.subject_id:
-            identity = (("subject_type", at.subject_type), ("subject_id", at.subject_id))
+            identity = (("subject_type", at.subject_type), ("subject_id", at.subject_id), *_named_by(at))
         case "runner" | "binding":
             identity = ()
         case _:
             return None
-    return _state_key(scope, at.workspace_id, at.agent_id, grant.runner_id, identity)
+    return scope_key(scope, at.workspace_id, at.agent_id, grant.runner_id, identity)
+
+
+Identity = tuple[tuple[str, str | None], ...]
+
+
+def _identity_of_actor(at: RunScope) -> Identity:
+    """Return who the actor is beyond all doubt: ids are names within the platform, or the workspace, that gave them.
+
+    A user of the workspace is the same at all doors of the host. Another agent or a schedule acts for one user. Where a
+    platform does not say who it was, everybody in that conversation may have been, and nobody elsewhere.
+    """
+    who = ("actor_type", at.actor_type), ("actor_id", at.actor_id or at.user_id)
+    if at.surface is None:
+        return who if at.actor_type == "user" else (*who, ("user_id", at.user_id))
+    if at.named:
+        return (*who, *_named_by(at))
+    return ("conversation_id", at.session_id), ("thread_id", at.subthread_id)
+
+
+def _named_by(at: RunScope) -> Identity:
+    return () if at.surface is None else (("platform", at.surface),)
 
 
 @lru_cache(maxsize=512)
-def _state_key(
-    scope: str, workspace_id: str, agent_id: str, runner_id: str, identity: tuple[tuple[str, str | None], ...]
-) -> str:
+def scope_key(scope: str, workspace_id: str, agent_id: str, runner_id: str, identity: Identity) -> str:
+    """Return the key of one identity's values in one scope of one agent's runner."""
     whole = {
         "version": 1,
         "scope": scope,

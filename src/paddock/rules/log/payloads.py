@@ -69,11 +69,20 @@ def is_of_the_user(event_type: str) -> bool:
     return event_type in (MESSAGE, CONTINUED)
 
 
+PLATFORM = "platform"
+"""The source of events where more than one person may speak."""
+UNNAMED: Mapping[str, Any] = {"named": False}
+"""Metadata of an actor where the platform did not say who it was."""
+
+
 def actor_of(event: RunEvent | None, user_id: str, source: str) -> Mapping[str, Any]:
     """Return the actor: the event's own, else the user for messages and answers, else the system."""
-    if event is None or (event.actor is None and is_of_the_user(event.event_type)):
-        return {"actor_type": "user", "actor_id": user_id}
-    return event.actor or {"actor_type": "system", "actor_id": source}
+    if event is not None and event.actor:
+        return event.actor
+    theirs = event is None or is_of_the_user(event.event_type)
+    kind, name = ("user", user_id) if theirs else ("system", source)
+    actor = {"actor_type": kind, "actor_id": name}
+    return actor if source != PLATFORM else {**actor, "metadata": UNNAMED}
 
 
 def subject_of(event: RunEvent | None, message: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -169,6 +169,12 @@ _AGENTS = Query(
     f"""
 select distinct agent_id, runner_id from runs where run_id in ({TURNS.format(number=NUMBER)}) order by 1, 2""",
 )
+_SUBTHREADS = Query(
+    value,
+    f"""
+select distinct subthread_id from runs
+ where subthread_id is not null and run_id in ({TURNS.format(number=NUMBER)}) order by 1""",
+)
 
 WRITES: Mapping[type, Write] = {
     SessionDetailsRow: in_turn(
@@ -210,3 +216,6 @@ class SessionReads(HasEngine):
 
     async def agents_of_session(self, session_id: str) -> Sequence[tuple[str, str]]:
         return [(agent, runner) for agent, runner in await self.engine.all(_AGENTS, session_id=session_id)]
+
+    async def subthreads_of_session(self, session_id: str) -> Sequence[str]:
+        return await self.engine.all(_SUBTHREADS, session_id=session_id)

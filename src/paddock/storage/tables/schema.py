@@ -12,6 +12,7 @@ from paddock.rules.rows.migrations import Migration
 from paddock.rules.rows.rows import SessionRow
 from paddock.storage.tables.log import facts_in_order
 from paddock.storage.tables.statements import Work, ask
+from paddock.storage.tables.whose_state import give_to_owners
 
 
 def shipped_migrations(dialect: str) -> Sequence[Migration]:
@@ -72,5 +73,5 @@ def _resalt_requests(work: Resalting, number: int, session_id: str) -> Work[None
         yield ask(sql, body_hash=work.body_hash(*about), platform=platform, event_id=event_id)
 
 
-STEPS = {"salted_digests": resalt, "subthreads": find_subthreads}
+STEPS = {"salted_digests": resalt, "subthreads": find_subthreads, "whose_state": give_to_owners}
 """By the name of the schema step, in whose transaction it is done."""
