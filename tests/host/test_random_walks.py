@@ -275,6 +275,7 @@ async def race(house: SmallHouse, chance: random.Random) -> str:
     thread = str(uuid.uuid4())
     accepted = await house.say("go", thread=thread)
     run = await house.gateway.next(ack=False)
+    slowness = chance.choice((12, 100, 1_000, 4_000))  # from far less than a commit takes to far more, on any machine
 
     async def agent() -> None:
         for say in (
@@ -283,9 +284,9 @@ async def race(house: SmallHouse, chance: random.Random) -> str:
             lambda: run.delta("b"),
             lambda: run.message("ab"),
         ):
-            await pause(chance)
+            await pause(chance, slowness)
             say()
-        await pause(chance)
+        await pause(chance, slowness)
         run.say("run.completed")
 
     async def stopping() -> None:
